@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from cachewright import traces
-from cachewright.datasets import manifest
-from cachewright.datasets.files import MANIFEST
 from cachewright.fleet import study
+from cachewright.fleet.datasets import manifest
+from cachewright.fleet.datasets.files import MANIFEST
 from cachewright.fleet.job import How
 from cachewright.report import fleet
 

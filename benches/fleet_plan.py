@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from cachewright import api, traces, words
-from cachewright.placement.planning import plan_fleet
+from cachewright.fleet.placement.planning import plan_fleet
 
 SEED = 24
 KINDS = (

@@ -21,8 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from cachewright import watching
 from cachewright.answers import LiveStatus
+from cachewright.live import watching
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 from live_kills import ROOT, Machine, call, missing

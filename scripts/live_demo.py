@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import IO
 
 import cachewright
-from cachewright import serving, watching, words
+from cachewright import words
 from cachewright.answers import LiveStatus, LoadAnswer
 from cachewright.cli.tables import Column, table
 from cachewright.cli.top import hit_ratio
+from cachewright.live import serving, watching
 
 ROOT = Path(__file__).resolve().parent.parent
 TENANTS = ("oltp", "mail")

@@ -33,8 +33,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import serving, words
+from cachewright import words
 from cachewright._native import RunError, SpecError
+from cachewright.live import serving
 from live_kills import ROOT
 from losses.client import FUA, NO_HOLE, Command, Connection, HungError, RequestError
 from losses.rig import Devices, RigError, Server

@@ -23,8 +23,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cachewright import serving, watching, words
+from cachewright import words
 from cachewright.cli.tables import Column, table
+from cachewright.live import serving, watching
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = 4096

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README and the guides, walked by a newcomer in an empty folder with bundled traces.
+# The README and the tutorials, walked by a newcomer in an empty folder with bundled traces.
 #
 # For: what a first hour looks like: no traceback, no non-zero exit, no file overwritten. Must never
 # know: how anything works. `tests/newcomer.sh` from the repository, after `make develop`.

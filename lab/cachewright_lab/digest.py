@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 from cachewright import words
 from cachewright._native import SpecError
-from cachewright.load import dump, load
+from cachewright.documents import dump, load
 from cachewright.measures import Measured, Traces, is_number
-from cachewright.record import Record
 
 FILE = "digest.json"
 SCHEMA = 1
@@ -31,7 +30,8 @@ LENGTH = 16
 T = TypeVar("T")
 
 
-class KeptFigure(Record):
+@dataclass(frozen=True, kw_only=True)
+class KeptFigure:
     """Where the numbers of a figure come from, and a digest of them."""
 
     # Version of Cachewright.

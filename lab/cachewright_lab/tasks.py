@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cachewright.datasets.files import scratch
 from cachewright.fleet import job
 from cachewright.fleet.cases import THREADS, kept_cases
+from cachewright.fleet.datasets.files import scratch
 from cachewright.fleet.task import Task
 from cachewright_lab import reproduce
 

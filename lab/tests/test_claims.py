@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cachewright import SpecError, measures, words
+from cachewright.documents import values
 from cachewright.measures import Measured, Provenance, Shown, Traces, figure_of
-from cachewright.record import values
 from cachewright.report.parts import Table, plain
 from cachewright_lab import digest, pages
 from cachewright_lab.reproduce import claims, measured

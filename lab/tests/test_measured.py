@@ -15,7 +15,7 @@ import pytest
 from test_claims import GOOD, results, run_of, tree, written
 
 from cachewright import SpecError, measures
-from cachewright.record import values
+from cachewright.documents import values
 from cachewright.report.parts import markdown
 from cachewright_lab import pages, reproduce
 from cachewright_lab.report import reproduced

@@ -16,7 +16,7 @@ import pytest
 from fixtures import Command
 
 from cachewright import RunError, SpecError, measures
-from cachewright.demand import Segments, TenantSegments
+from cachewright.train.demand import Segments, TenantSegments
 from cachewright.train.kinds import Volume
 from cachewright_lab import reproduce
 from cachewright_lab.reproduce import claims, drive_specs, jobs, recut, workload_kinds

@@ -35,15 +35,13 @@ if TYPE_CHECKING:
         wa,
     )
     from cachewright.characterized import characterize
-    from cachewright.demand import Segments
-    from cachewright.frames import read_trace, scan_trace, write_trace
-    from cachewright.live import Cache
-    from cachewright.plugin import simulate_python
-    from cachewright.policies import CachePolicy
+    from cachewright.live.cache import Cache
+    from cachewright.policies import CachePolicy, simulate_python
     from cachewright.registries import list
-    from cachewright.result import Amplification, Curves, Result
-    from cachewright.source import Trace
+    from cachewright.results import Amplification, Curves, Result
+    from cachewright.traces import Trace, read_trace, scan_trace, write_trace
     from cachewright.train import Trained, train_shiro
+    from cachewright.train.demand import Segments
 
 __all__ = [
     "Amplification",
@@ -80,21 +78,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Amplification": "result",
-    "Cache": "live",
+    "Amplification": "results",
+    "Cache": "live.cache",
     "CachePolicy": "policies",
-    "Curves": "result",
-    "Result": "result",
-    "Segments": "demand",
-    "Trace": "source",
+    "Curves": "results",
+    "Result": "results",
+    "Segments": "train.demand",
+    "Trace": "traces",
     "Trained": "train",
     "characterize": "characterized",
     "list": "registries",
-    "read_trace": "frames",
-    "scan_trace": "frames",
-    "simulate_python": "plugin",
+    "read_trace": "traces",
+    "scan_trace": "traces",
+    "simulate_python": "policies",
     "train_shiro": "train",
-    "write_trace": "frames",
+    "write_trace": "traces",
 }
 
 

@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
-from cachewright.answer_frames import AnswerFrames
 from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier
-from cachewright.record import values
+from cachewright.documents import AnswerFrames, values
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,24 +18,24 @@ from cachewright.answers import (
     AmplificationAnswer,
     CurvesAnswer,
     PlanAnswer,
+    RunAnswer,
     TraceInfo,
 )
-from cachewright.load import load as load_answer
+from cachewright.documents import load as load_answer
 from cachewright.policies import Finder, check_name
-from cachewright.result import Amplification, Curves, Result
-from cachewright.running import natural, run_stack
-from cachewright.source import TraceLike, TraceOptions, opened
-from cachewright.spec import (
-    PathLike,
+from cachewright.results import Amplification, Curves, Result
+from cachewright.stack import (
     Settings,
     SpecLike,
-    Stack,
     StackOrTrace,
     of_trace,
     pairs,
     stack_of,
+    vary_pairs,
 )
-from cachewright.spec import load as load_stack
+from cachewright.stack import load as load_stack
+from cachewright.traces import TraceLike, TraceOptions, opened
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     from cachewright.command_options import (
@@ -44,12 +44,11 @@ if TYPE_CHECKING:
         SizeOptions,
         StepOptions,
     )
-    from cachewright.demand import Segments
     from cachewright.policies import MakeCachePolicy, Policies
+    from cachewright.train.demand import Segments
     from cachewright.train.window import Trainer
     from cachewright.types import Progress
 
-NO_VARY: dict[str, list[str]] = {}
 ANY_CAPACITY = "100%wss"
 DEFAULT_CAPACITY = "10%wss"
 
@@ -89,9 +88,9 @@ def run(
     Errors: `SpecError`, `TraceError`, `RunError` (also when cancelled), `PolicyError` when a Python
     policy fails or breaks a rule.
     """
-    return run_cases(
+    return compare(
         spec,
-        NO_VARY,
+        {},
         settings=settings,
         policies=policies,
         out=out,
@@ -118,55 +117,20 @@ def compare(
     ["32MiB", "64MiB"]}`; `policy`, `partition` and `capacity` are short for the keys of `[cache]`.
     A policy may be a class written in Python, or a name in `policies`.
     """
-    return run_cases(
-        spec,
-        vary,
-        settings=settings,
-        policies=policies,
-        out=out,
-        threads=threads,
-        fresh=fresh,
-        progress=progress,
-    )
-
-
-def run_cases(
-    spec: StackOrTrace,
-    vary: Mapping[str, Sequence[Any]],
-    *,
-    settings: Settings | None,
-    policies: Policies | None = None,
-    out: PathLike | None,
-    threads: int,
-    fresh: bool,
-    progress: Progress | None,
-) -> Result:
-    """Run a stack as given, or all combinations of `vary`; `run` and `compare` say the rest."""
     finder = Finder(policies)
     stack = stack_of(finder.spec(spec), {"capacity": DEFAULT_CAPACITY})
-    return _run_stack(stack, vary, settings, out, threads, fresh, progress, finder)
-
-
-def _run_stack(
-    stack: Stack,
-    vary: Mapping[str, Sequence[Any]],
-    settings: Settings | None,
-    out: PathLike | None,
-    threads: int,
-    fresh: bool,
-    progress: Progress | None,
-    finder: Finder,
-) -> Result:
-    answer = run_stack(
-        stack,
-        vary,
-        settings=settings,
-        out=out,
-        threads=threads,
+    text = _native.run(
+        stack.text,
+        stack.origin,
+        pairs({**finder.of_file(stack), **finder.settings(settings)}),
+        vary_pairs(finder.vary(vary)),
+        threads=natural("threads", threads),
+        out=None if out is None else os.fspath(out),
         fresh=fresh,
+        load=finder.load,
         progress=progress,
-        finder=finder,
     )
+    answer = load_answer(RunAnswer, json.loads(text))
     return Result(answer, None if out is None else Path(out))
 
 
@@ -186,10 +150,10 @@ def simulate(
     class written in Python or `{"name": ..., setting: ...}`; `cache` and `replay` are further keys
     of those tables (`{"block": "8KiB", "write": "write-around"}`). Errors: as `run`.
     """
-    finder = Finder()
-    table = {"capacity": capacity, "policy": finder.text(policy), **(cache or {})}
+    table = {"capacity": capacity, "policy": policy, **(cache or {})}
+    settings = {"cache.policy": table.pop("policy")}
     stack = of_trace(trace, TraceOptions(), table, replay)
-    return _run_stack(stack, NO_VARY, None, None, threads, False, progress, finder)
+    return run(stack, settings=settings, threads=threads, progress=progress)
 
 
 def mrc(
@@ -253,7 +217,7 @@ def segments(
     types and ranges. Errors: `SpecError` (also for a stack without devices or in a closed loop),
     `TraceError`, `RunError`.
     """
-    from cachewright.demand import Segments
+    from cachewright.train.demand import Segments
 
     stack = load_stack(spec)
     found = _native.segments(
@@ -368,3 +332,10 @@ def info(trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = N
     document = json.loads(text)
     document["path"] = found.name
     return load_answer(TraceInfo, document)
+
+
+def natural(name: str, number: int) -> int:
+    """Return a number of 0 or more. Errors: `SpecError`, which names the option."""
+    if number < 0:
+        raise _native.SpecError(f"`{name}`: found {number}, expected 0 or more")
+    return number

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from cachewright import _native, documents, targets, words
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
-from cachewright.load import load
-from cachewright.source import TraceLike, opened
+from cachewright.documents import load
+from cachewright.traces import TraceLike, opened
 from cachewright.types import PathLike
 
 if TYPE_CHECKING:

@@ -16,22 +16,22 @@ from cachewright.types import PathLike
 class CurveOptions(TypedDict, total=False):
     """Options of `mrc`."""
 
-    # how curves are measured; `auto` is exact, unless samples are asked for or the workload is too
+    # how curves are measured; `auto` is exact, unless sampling is requested or the workload is too
     # large
     method: Literal["auto", "exact", "shards", "shards-size", "mini"]
     # share of blocks sampled by `shards` and `mini` (0.000001 to 1)
     rate: float | None
-    # most blocks sampled by `shards-size` (16 to 16777216)
+    # maximum number of blocks sampled by `shards-size` (16 to 16777216)
     size: int | None
-    # cache sizes for all curves (`16MiB,1%wss`); chosen when left out
+    # cache sizes for all curves (`16MiB,1%wss`); chosen by default
     sizes: Sequence[str]
     # how many sizes to choose; 0 leaves it to the method (0 to 10000)
     points: int
-    # samplings for the confidence interval; 0 leaves it to the method (0 to 16)
+    # independent samples for the confidence interval; 0 leaves it to the method (0 to 16)
     salts: int
-    # curves for so many windows of time instead of one for the whole trace (0 to 1000)
+    # curves for this many windows of time instead of one for the whole trace (0 to 1000)
     windows: int
-    # compare with exact simulations at so many sizes; 3 is usual (0 to 10000)
+    # compare with exact simulations at this many sizes; 3 is usual (0 to 10000)
     verify: int
     # when the scaled cache is too small: sample more, or refuse
     small: Literal["escalate", "refuse"]
@@ -42,7 +42,7 @@ class CurveOptions(TypedDict, total=False):
 class SizeOptions(TypedDict, total=False):
     """Options of `plan`."""
 
-    # share by which an answer may be too large (1e-9 to 1)
+    # how much too large an answer may be, as a share (1e-9 to 1)
     precision: float
 
 
@@ -51,24 +51,24 @@ class DriveOptions(TypedDict, total=False):
 
     # ways to pick a victim (see `list reclaims`), or all
     reclaims: Sequence[str]
-    # over-provisioning (`7%,28%`); the stack's `[flash]` or 7% when left out
+    # over-provisioning (`7%,28%`); by default that of the stack's `[flash]`, or 7%
     op: Sequence[str]
-    # size of a superblock, the unit of erasing; the stack's or 1MiB when left out
+    # size of a superblock, the unit of erasing; by default the stack's or 1MiB
     superblock: str | None
-    # size of a flash page, a power of two; the stack's or 4KiB when left out (512B to 1MiB)
+    # size of a flash page, a power of two; by default the stack's or 4KiB (512B to 1MiB)
     page: str | None
     # logical size of the drive (`1GiB`, `150%wss`); `auto` is what is ever written, `live` the most
     # that is live at once: pages recycle after trims
     capacity: str
-    # superblocks kept free for writes of the host; the stack's or 4 when left out (2 to 1048576)
+    # superblocks kept free for writes of the host; by default the stack's or 4 (2 to 1048576)
     reserve: int | None
-    # stop after the drive was written so often (0.000001 to 1000000)
+    # stop after this many drive writes (0.000001 to 1000000)
     drive_writes: float | None
-    # repeat the trace until then (10 drive writes if not given)
+    # repeat the trace until then (10 drive writes by default)
     loop: bool
     # a trace replayed first and not counted; TENANT=PATH for a stack of several tenants
     load: Sequence[PathLike]
-    # a model file to use untrained (see `train`)
+    # a trained model file, used without further training (see `train`)
     model: PathLike | None
 
 
@@ -77,7 +77,7 @@ class ClassifierOptions(TypedDict, total=False):
 
     # the scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`)
     separation: str
-    # the part of the page writes that trains (0.0001% to 99.9999%)
+    # the part of the page writes used for training (0.0001% to 99.9999%)
     share: str
     # size of a flash page, a power of two (512B to 1MiB)
     page: str
@@ -86,16 +86,16 @@ class ClassifierOptions(TypedDict, total=False):
 class StepOptions(TypedDict, total=False):
     """Options of `segments`."""
 
-    # parts of the cache that labels are made of (1 to 1000)
+    # parts into which the cache is divided for the labels (1 to 1000)
     granules: int
-    # steps of an interval whose features are taken (1 to 4294967295)
+    # steps per interval for which features are computed (1 to 4294967295)
     steps: int
 
 
 class OracleOptions(TypedDict, total=False):
     """Options of `labels`."""
 
-    # the policy with knowledge of the future that is imitated
+    # the policy with knowledge of the future that the model imitates
     oracle: str
-    # what a duration counts: what remains from each access on, or the whole residence
+    # what duration labels count: what remains from each access on, or the whole residence
     labels: Literal["remaining", "residence"]

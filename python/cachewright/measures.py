@@ -15,8 +15,7 @@ from pathlib import Path
 
 from cachewright import words
 from cachewright._native import SpecError
-from cachewright.load import dump, load, load_all
-from cachewright.record import Record
+from cachewright.documents import dump, load, load_all
 
 FILE = "measures.json"
 SCHEMA = 1
@@ -25,7 +24,8 @@ GIVEN = "given"
 WHOLE = ("trace", GIVEN)
 
 
-class Traces(Record):
+@dataclass(frozen=True, kw_only=True)
+class Traces:
     """The traces that a figure's numbers come from."""
 
     # `trace` of reference, `given` of a folder, `bundled` or `quick`.
@@ -35,7 +35,8 @@ class Traces(Record):
     folder: str | None = None
 
 
-class Provenance(Record):
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
     """Where a figure's numbers come from."""
 
     # Version of Cachewright.
@@ -45,7 +46,8 @@ class Provenance(Record):
     traces: Traces
 
 
-class Shown(Record):
+@dataclass(frozen=True, kw_only=True)
+class Shown:
     """A table as it was shown."""
 
     # What tells it from others of its figure; empty for the main one.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from typing import Literal, overload
 
-from cachewright import _native, answers
+from cachewright import _native
 from cachewright.answers import DOCUMENTS, FormatEntry, NamedSchemeEntry, SchemeEntry
-from cachewright.load import load_all
+from cachewright.documents import load_all
 
 Entry = SchemeEntry | NamedSchemeEntry | FormatEntry
 # Stages whose entries are schemes with settings.
@@ -42,4 +42,5 @@ def list(stage: str) -> tuple[Entry, ...]:
     """
     entries = json.loads(_native.entries(stage))
     kind = DOCUMENTS.get(f"list {stage}", DOCUMENTS["list"])
-    return load_all(getattr(answers, kind), entries, stage)
+    found: tuple[Entry, ...] = load_all(kind, entries, stage)
+    return found

@@ -7,6 +7,7 @@ Units: nanoseconds; a part's share is a ratio in 0..1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cachewright import summary, words
@@ -20,7 +21,7 @@ from cachewright.answers import (
     TenantTiming,
     Timing,
 )
-from cachewright.record import values
+from cachewright.documents import values
 
 # Response times, by requests of all kinds.
 Times = ResponseTimes | TenantTiming | LatencyPoint
@@ -54,6 +55,17 @@ class GroupUse(NamedTuple):
     dies_cleaning: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class AllTenants(ResponseTimes):
+    """Response times of all tenants together, as those of one that is called `all`."""
+
+    name: str = ALL
+    slowdown: None = None
+
+
+Line = TenantTiming | AllTenants
+
+
 def of(case: Case) -> Timing:
     """Return the times of a case on devices. Errors: `ValueError` for another case."""
     if case.timing is None:
@@ -61,9 +73,9 @@ def of(case: Case) -> Timing:
     return case.timing
 
 
-def all_together(found: Timing) -> TenantTiming:
-    """Return the times of all tenants together as those of a tenant called `all`."""
-    return TenantTiming.of({"name": ALL, **values(found.total)})
+def all_together(found: Timing) -> AllTenants:
+    """Return the times of all tenants together as a line of theirs."""
+    return AllTenants(**values(found.total))
 
 
 def percentiles(line: Times) -> dict[str, float]:
@@ -78,7 +90,7 @@ def percentiles(line: Times) -> dict[str, float]:
     }
 
 
-def lines(case: Case) -> list[TenantTiming]:
+def lines(case: Case) -> list[Line]:
     """Return the figures of every tenant, and of all together when there are several."""
     found = of(case)
     return [*found.tenants, all_together(found)] if len(found.tenants) > 1 else [*found.tenants]
@@ -116,14 +128,14 @@ def by_kind(found: Sequence[Times]) -> list[tuple[str, list[float | None]]]:
     return [(header, values) for header, values in columns if any(v is not None for v in values)]
 
 
-def flat(line: TenantTiming) -> dict[str, Any]:
+def flat(line: Line) -> dict[str, Any]:
     """Return a line without its name, each part of its mean response as a number of its own."""
     parts = {f"{part} (ns)": value for part, value in line.breakdown_ns.items()}
     rest = {k: v for k, v in values(line).items() if k not in ("name", "breakdown_ns")}
     return rest | parts
 
 
-def slowdown(line: TenantTiming) -> str:
+def slowdown(line: Line) -> str:
     """Return how many times longer the line waits than alone, in words."""
     found = line.slowdown
     return words.NOTHING if found is None else words.significant(found)

@@ -1,27 +1,426 @@
-"""The verbs on whole traces: convert, slice and merge, a batch at a time.
+"""Traces: how they are named and opened, as frames, and the verbs on whole ones.
 
-For: traces larger than memory, as numpy columns. Must never know: any format, or polars. Columns
-are `time_ns` (nanoseconds in the trace's own epoch), `offset_bytes`, `length_bytes`, `op` (index
-into `OPS`) and `volume` (index into the source's `volumes()`).
+Columns are `time_ns` (nanoseconds in the trace's own epoch), `offset_bytes`, `length_bytes`, `op`
+and `volume`: in frames words and names, in columns of numpy indices into `OPS` and into the
+`volumes()` of the source.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cachewright import _native, targets, words
-from cachewright.held import VOLUME_COLUMN
-from cachewright.source import TraceOptions
+from cachewright._native import SpecError
 from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
 
     from cachewright.types import Columns, Progress
+
+Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame"
+FRAME = "frame"
+FRAME_FORMAT = "parquet"
+"""The format in which frames are handed over; its options are those of frames."""
+_LAZY = "LazyFrame"
+# Files of a recording that are named; more are counted.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """How to read a trace; the defaults recognise the format and fail on a malformed record."""
+
+    format: str | None = None
+    on_bad_record: str = "fail"
+    options: Mapping[str, str] = field(default_factory=dict)
+    volume: str | None = None
+    by_volume: bool = False
+
+    def tenant_keys(self) -> dict[str, Any]:
+        """Return the keys of a `[[tenant]]` table that say the same."""
+        keys: dict[str, Any] = {"on_bad_record": self.on_bad_record}
+        if self.format is not None:
+            keys["format"] = self.format
+        if self.volume is not None:
+            keys["volume"] = self.volume
+        if self.by_volume:
+            keys["by_volume"] = True
+        if self.options:
+            keys["options"] = dict(self.options)
+        return keys
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace and how to read it.
+
+    `path` is a file, a polars frame, or a list of files (or a pattern such as `x.blktrace.*`) that
+    are one recording: read by time on their common clock, volumes of one name as one. `format` is
+    a name of `cachewright.list("formats")`, recognised from the content when left out; `options`
+    are that format's. `volume` takes one volume of the trace, or some (`"4,9"`); with `by_volume`
+    each volume is a tenant of its own where a stack is made of the trace. `on_bad_record` is `fail`
+    or `skip`. A plain path, or a plain frame, means `Trace(path)`.
+    """
+
+    path: PathLike | Sequence[PathLike] | Frame
+    format: str | None = None
+    on_bad_record: str = "fail"
+    options: Mapping[str, str] = field(default_factory=dict)
+    volume: str | None = None
+    by_volume: bool = False
+
+    def how(self) -> TraceOptions:
+        """Return how to read it."""
+        return TraceOptions(
+            self.format, self.on_bad_record, self.options, self.volume, self.by_volume
+        )
+
+
+OWN_KEYS = ("format", "on_bad_record", "volume")
+"""What a trace may say beside options of its format."""
+
+_SUFFIX = re.compile(r"(?P<path>.+?):(?P<pairs>[a-z_]+=.*)", re.DOTALL)
+_MAP, _ROLES = "columns", ("time", "op", "offset", "length", "volume", "count")
+
+
+def split_options(text: PathLike) -> tuple[str, dict[str, str]]:
+    """Return the path of a trace on a command line, and what it says of its own.
+
+    A file whose name holds all of that is that file.
+
+    >>> split_options("t.csv:format=csv,columns=time=1,offset=2,time_unit=us")
+    ('t.csv', {'format': 'csv', 'columns': 'time=1,offset=2', 'time_unit': 'us'})
+    >>> split_options("a:b.csv")
+    ('a:b.csv', {})
+    """
+    name = os.fspath(text)
+    found = _SUFFIX.fullmatch(name)
+    if found is None or os.path.exists(name):
+        return name, {}
+    pairs: dict[str, str] = {}
+    last = ""
+    for piece in found["pairs"].split(","):
+        key, has_value, value = piece.partition("=")
+        # A comma may belong to the value before it: a map of columns, a list of words.
+        is_role = last == _MAP and key in _ROLES
+        if last and (not has_value or is_role or not key.isidentifier()):
+            pairs[last] += f",{piece}"
+        else:
+            last = key
+            pairs[key] = value
+    return found["path"], pairs
+
+
+def opened_as(text: PathLike, how: TraceOptions) -> tuple[str, TraceOptions]:
+    """Return the path of a trace, and how it is opened: as `how` says, but for what it says itself.
+
+    Errors: `SpecError` for a value of `on_bad_record` that is none.
+    """
+    path, own = split_options(text)
+    return path, merged(how, own)
+
+
+def merged(how: TraceOptions, own: Mapping[str, str]) -> TraceOptions:
+    """Return how a trace is opened that says `own` of itself."""
+    if not own:
+        return how
+    bad = own.get("on_bad_record", how.on_bad_record)
+    if bad not in ("fail", "skip"):
+        raise SpecError(f"`on_bad_record`: found `{bad}`, expected fail or skip")
+    options = {key: value for key, value in own.items() if key not in OWN_KEYS}
+    return replace(
+        how,
+        format=own.get("format", how.format),
+        on_bad_record=bad,
+        options={**how.options, **options},
+        volume=own.get("volume", how.volume),
+    )
+
+
+TraceLike: TypeAlias = "PathLike | Sequence[PathLike] | Trace | Frame"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A trace as a path that can be read while this value lives."""
+
+    path: str | list[str]
+    how: TraceOptions
+    name: str
+    """What it is called: the path or paths as given, or `frame`."""
+
+    held: object = None
+    """What keeps a frame's rows readable."""
+
+    @property
+    def stem(self) -> str:
+        """The file's name (of several, the first one's) up to the first dot."""
+        first = self.path[0] if isinstance(self.path, list) else self.name
+        return Path(first).name.split(".")[0] or "trace"
+
+
+def is_frame(value: object) -> bool:
+    """Return whether `value` is a table: a polars frame, or anything that streams Arrow."""
+    if hasattr(value, "__arrow_c_stream__"):
+        return True
+    return type(value).__name__ == _LAZY and type(value).__module__.startswith("polars")
+
+
+def is_trace(value: object) -> bool:
+    """Return whether `value` is a `Trace` or a frame, which can be nothing but a trace."""
+    return isinstance(value, Trace) or is_frame(value)
+
+
+def opened(trace: TraceLike, how: TraceOptions | None = None) -> Opened:
+    """Return a trace as a path and how to read it; `how` is for a path without a `Trace`.
+
+    Errors: `SpecError` for something else than a trace, or a frame without the columns of one.
+    """
+    if isinstance(trace, Trace):
+        path, how = trace.path, trace.how()
+    else:
+        path, how = trace, how or TraceOptions()
+    if isinstance(path, str | os.PathLike):
+        return Opened(os.fspath(path), how, os.fspath(path))
+    if isinstance(path, list | tuple):
+        return _parts(path, how)
+    if not is_frame(path):
+        raise SpecError(
+            f"found a value of type {type(path).__name__}, expected a trace: a path, a list of "
+            "paths, a frame or a Trace"
+        )
+    if how.format not in (None, FRAME_FORMAT):
+        raise SpecError(f"found format `{how.format}` of a frame, expected none")
+    as_it_is = bool(how.options) or how.on_bad_record != "fail"
+    held = held_in_memory(path, as_it_is=as_it_is)
+    return Opened(held.path, how, FRAME, held)
+
+
+def _parts(files: Sequence[object], how: TraceOptions) -> Opened:
+    """Return the files of one recording as one trace. Errors: `SpecError` for none, or no paths."""
+    paths = [os.fspath(one) for one in files if isinstance(one, str | os.PathLike)]
+    if not paths or len(paths) < len(files):
+        raise SpecError(f"found {list(files)!r}, expected paths of the files of one recording")
+    more = len(paths) - _NAMED
+    named = ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Opened(paths[0] if len(paths) == 1 else paths, how, named)
+
+
+COLUMNS = ("time_ns", "offset_bytes", "length_bytes", "op", "volume")
+OPS = ("read", "write", "trim", "flush")
+SHORT_OPS = ("r", "w", "t", "f")
+OP_WORDS = {
+    word: number
+    for number, words in enumerate(
+        (
+            ("r", "read", "rs"),
+            ("w", "write", "ws"),
+            ("t", "d", "trim", "discard", "unmap"),
+            ("f", "s", "flush", "sync", "fsync"),
+        )
+    )
+    for word in words
+}
+"""Words of operations in lower case, those of the `csv` format, and the indices into `OPS`."""
+
+UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+DAY_NS = 86_400 * 10**9
+EXPECTED_WHOLE = "whole numbers from 0"
+EXPECTED_TIME = "a time from 1970-01-01 (or zero) and below 2^64 nanoseconds"
+VOLUME_COLUMN = 4
+VERSION_KEY, VERSION = "cachewright.version", "1"
+VOLUMES_KEY = "cachewright.volumes"
+FIRST_NUMBER = 512
+"""First number of the files in which frames are handed over."""
+
+
+class HeldInMemory:
+    """A frame as a trace in memory, readable under `path` while this value lives.
+
+    It is a native trace, checked here, unless the frame is to be read `as_it_is`, as the Parquet
+    file that it would be: with columns told by options, or with bad rows counted.
+    """
+
+    def __init__(self, frame: pl.DataFrame, *, as_it_is: bool = False) -> None:
+        import polars as pl
+
+        if as_it_is:
+            self._hold(frame, {})
+            return
+        known: dict[str, int] = {}
+        time_ns, offset_bytes, length_bytes, op, volume = columns_of(frame, known)
+        rows = pl.DataFrame(
+            {
+                "time_ns": time_ns,
+                "offset_bytes": offset_bytes,
+                "length_bytes": length_bytes,
+                "op": op,
+                "volume": volume,
+            }
+        )
+        self._hold(rows, {VERSION_KEY: VERSION, VOLUMES_KEY: json.dumps(list(known))})
+
+    def _hold(self, rows: pl.DataFrame, metadata: dict[str, str]) -> None:
+        if len(rows) == 0:
+            raise SpecError("found a frame without a row, expected requests")
+        self._file = _unnamed_file()
+        self.path = f"/proc/self/fd/{self._file.fileno()}"
+        rows.write_parquet(self._file, compression="lz4", statistics=False, metadata=metadata)
+        self._file.flush()
+
+
+def held_in_memory(frame: Any, *, as_it_is: bool = False) -> HeldInMemory:
+    """Return a frame as a trace that Rust can open. Errors: `SpecError` for a wrong column."""
+    return HeldInMemory(as_frame(frame), as_it_is=as_it_is)
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """Return a frame, a lazy frame or an Arrow stream as a frame."""
+    import polars as pl
+
+    if isinstance(table, pl.LazyFrame):
+        return table.collect(engine="streaming")
+    return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Return a file that has no name and vanishes when closed; in memory where Linux offers it.
+
+    Its number is the first free one from `FIRST_NUMBER` on, so that the same program has the same
+    number, and with it the same path, in every run.
+    """
+    if not hasattr(os, "memfd_create"):
+        raise SpecError("found a frame as a trace, expected a path: it takes Linux")
+    number = os.memfd_create("cachewright-frame")
+    try:
+        import fcntl
+
+        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_NUMBER)
+    except OSError:
+        return os.fdopen(number, "w+b")
+    os.close(number)
+    return os.fdopen(moved, "w+b")
+
+
+def columns_of(frame: pl.DataFrame, known: dict[str, int]) -> Columns:
+    """Return a frame as columns; `known` gathers the names of volumes.
+
+    Typed times become nanoseconds: dates and times since 1970 (UTC), durations and times of day
+    since their zero. Errors: `SpecError` for a missing column, a column of another type, and a
+    value that is missing or no whole number from 0, with its row from 1.
+    """
+    import polars as pl
+
+    _check_names(frame)
+    if "volume" not in frame:
+        frame = frame.with_columns(volume=pl.lit("0"))
+    names = _volume_names(frame["volume"])
+    for name in names.unique(maintain_order=True):
+        known.setdefault(name, len(known))
+    volume = names.replace_strict(list(known), list(known.values()), return_dtype=pl.UInt32)
+    return (
+        _times(frame["time_ns"]),
+        _whole(frame["offset_bytes"]),
+        _whole(frame["length_bytes"]),
+        _op_numbers(frame["op"]),
+        volume.to_numpy(),
+    )
+
+
+def _check_names(frame: pl.DataFrame) -> None:
+    missing = [name for name in COLUMNS[:VOLUME_COLUMN] if name not in frame]
+    if missing:
+        found = ", ".join(frame.columns)
+        raise SpecError(f"found columns {found}, expected also `{missing[0]}`")
+
+
+def _times(times: pl.Series) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return times in nanoseconds, converted by their type where that has a unit."""
+    import polars as pl
+
+    unit_ns: int
+    match times.dtype:
+        case pl.Datetime(time_unit=unit) | pl.Duration(time_unit=unit):
+            unit_ns = UNIT_NS[unit]
+        case pl.Date:
+            unit_ns = DAY_NS
+        case pl.Time:
+            unit_ns = 1
+        case _:
+            return _whole(times)
+    # 128 bits hold every date in nanoseconds; 64 bits end in the year 2554.
+    ticks = times.to_physical().cast(pl.Int128)
+    nanoseconds = (ticks * pl.Series([unit_ns], dtype=pl.Int128)).cast(pl.UInt64, strict=False)
+    _refuse_first(times, nanoseconds.is_null(), EXPECTED_TIME)
+    return nanoseconds.to_numpy()
+
+
+def _volume_names(column: pl.Series) -> pl.Series:
+    """Return the names of volumes; whole numbers held as floats are named as whole numbers."""
+    import polars as pl
+
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        raise _of_type(column, "names or numbers")
+    _refuse_first(column, column.is_null(), "the name of a volume")
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        return pl.Series(column.name, _whole(column)).cast(pl.String)
+    return column.cast(pl.String)
+
+
+def _op_numbers(op: pl.Series) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    import polars as pl
+
+    if op.dtype.is_numeric():
+        numbers = pl.Series(op.name, _whole(op))
+        _refuse_first(op, numbers >= len(OPS), "0 read, 1 write, 2 trim or 3 flush")
+        return numbers.cast(pl.UInt8).to_numpy()
+    if op.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        raise _of_type(op, f"words such as {', '.join(OPS)}")
+    words = op.cast(pl.String)
+    numbers = words.str.strip_chars().str.to_lowercase()
+    numbers = numbers.replace_strict(OP_WORDS, default=None, return_dtype=pl.UInt8)
+    _refuse_first(words, numbers.is_null(), f"{', '.join(OPS)} (or {', '.join(SHORT_OPS)})")
+    return numbers.to_numpy()
+
+
+def _whole(column: pl.Series) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return a column of whole numbers as they are. Errors: `SpecError`, nothing is cut off."""
+    import polars as pl
+
+    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
+        raise _of_type(column, EXPECTED_WHOLE)
+    whole = column.cast(pl.UInt64, strict=False)
+    fits = whole.is_not_null()
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        fits &= (column == column.round(0)).fill_null(False)
+    _refuse_first(column, ~fits, EXPECTED_WHOLE)
+    return whole.to_numpy()
+
+
+def _refuse_first(column: pl.Series, is_bad: pl.Series, expected: str) -> None:
+    """Refuse the first value that is bad, by its row from 1. Errors: `SpecError`."""
+    row = is_bad.arg_max()
+    if row is None or not is_bad[row]:
+        return
+    value = column[row]
+    if value is None:
+        found = "a missing value"
+    else:
+        found = f"`{value}`" if isinstance(value, str) else f"{value}"
+    raise SpecError(f"row {row + 1}, `{column.name}`: found {found}, expected {expected}")
+
+
+def _of_type(column: pl.Series, expected: str) -> SpecError:
+    return SpecError(f"`{column.name}`: found a column of type {column.dtype}, expected {expected}")
+
 
 BATCH = 1 << 18
 NATIVE_FORMAT, NATIVE_SUFFIX = "parquet", ".parquet"
@@ -77,10 +476,10 @@ class Selection:
     def check(self) -> None:
         """Check that requests can be selected at all. Errors: `SpecError`."""
         if self.first is not None and self.first < 1:
-            raise _native.SpecError(f"`first`: found {self.first}, expected 1 or more")
+            raise SpecError(f"`first`: found {self.first}, expected 1 or more")
         if self.to_ns is not None and self.to_ns <= self.from_ns:
             begin, end = words.duration(self.from_ns), words.duration(self.to_ns)
-            raise _native.SpecError(
+            raise SpecError(
                 f"found a part from {begin} to {end}, expected an end after the beginning"
             )
 
@@ -142,7 +541,7 @@ def copy(
             writer.write(*columns, source.volumes())
             written = True
         if not written:
-            raise _native.SpecError(watched.nothing(selection))
+            raise SpecError(watched.nothing(selection))
         targets.check(path, source.paths(), overwrite=overwrite, how=how)
         requests, left_out, moved_s = writer.finish()
     finally:
@@ -289,3 +688,138 @@ def _head(columns: Columns, count: int) -> Columns:
         columns[3][:count],
         columns[4][:count],
     )
+
+
+def read_trace(trace: TraceLike, *, first: int | None = None) -> pl.DataFrame:
+    """Read a trace into a frame, whatever its format.
+
+    `trace` is a path, or a `Trace` that also says how to read it. Columns are `time_ns`,
+    `offset_bytes`, `length_bytes` (u64), `op` (an enum of read, write, trim, flush) and `volume`
+    (categorical); rows are in file order. `first` keeps at most so many requests. Errors:
+    `TraceError` for an unreadable file or record, `SpecError` for an unknown format or option.
+    """
+    import polars as pl
+
+    found = opened(trace)
+    selection = Selection(first=first, volume=found.how.volume)
+    frames = list(_frames(open_trace(found.path, found.how), selection, BATCH))
+    return pl.concat(frames) if frames else _schema_frame()
+
+
+def scan_trace(trace: TraceLike, *, batch: int = BATCH) -> pl.LazyFrame:
+    """Return a trace as a lazy frame: nothing is read before it is collected.
+
+    A query reads the trace a `batch` of requests at a time; columns that it does not use are not
+    made, rows that its filters drop are dropped batch by batch, and reading ends with the last row
+    that it takes (`head`, `slice`). Columns and errors: as `read_trace`; errors appear on
+    collecting, but for a file that cannot be opened.
+    """
+    from polars.io.plugins import register_io_source
+
+    if batch < 1:
+        raise SpecError(f"`batch`: found {batch}, expected 1 or more")
+    found = opened(trace)
+    open_trace(found.path, found.how)
+
+    def source(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        reader = open_trace(found.path, found.how)
+        # Without a predicate the rows asked for are the first; else they are the first that fit.
+        first = n_rows if predicate is None else None
+        selection = Selection(first=first, volume=found.how.volume)
+        left = n_rows
+        for columns in select(reader, selection, min(batch, batch_size or batch)):
+            frame = _picked(columns, reader.volumes(), with_columns)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if left is not None:
+                frame = frame.head(left)
+                left -= len(frame)
+            yield frame
+            if left == 0:
+                return
+
+    return register_io_source(source, schema=_schema_frame().schema, is_pure=True)
+
+
+def write_trace(
+    requests: Any,
+    path: PathLike,
+    *,
+    format: str | None = None,
+    options: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> Written:
+    """Write requests to a trace file.
+
+    `requests` is a polars frame, lazy or not, anything with `__arrow_c_stream__` (pyarrow, duckdb,
+    pandas), an iterable of those, or another trace (a path or a `Trace`). Columns are those of
+    `read_trace`, of which `volume` may be left out. The suffix of `path` names the format and the
+    compression (`.parquet`, `.csv`, `.csv.gz`, `.oracleGeneral.zst`) unless `format` does. The file
+    appears under its name when complete; an existing one is replaced with `overwrite` alone, a file
+    that is read never. Errors: `SpecError` for a missing or wrong column or a refused path,
+    `TraceError` when the file cannot be written.
+    """
+    if isinstance(requests, str | os.PathLike | Trace):
+        found = opened(requests)
+        selection = Selection(volume=found.how.volume)
+        source = open_trace(found.path, found.how)
+        return copy(
+            source, path, selection=selection, format=format, options=options, overwrite=overwrite
+        )
+    targets.check(path, overwrite=overwrite)
+    writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
+    known: dict[str, int] = {}
+    try:
+        for part in [requests] if is_frame(requests) else requests:
+            columns = columns_of(as_frame(part), known)
+            writer.write(*columns, list(known))
+        targets.check(path, overwrite=overwrite)
+        return Written(*writer.finish())
+    finally:
+        writer.discard()
+
+
+def _frames(source: ColumnSource, selection: Selection, batch: int) -> Iterator[pl.DataFrame]:
+    for columns in select(source, selection, batch):
+        yield to_frame(columns, source.volumes())
+
+
+def _picked(columns: Columns, volumes: Sequence[str], names: Sequence[str] | None) -> pl.DataFrame:
+    """Return the columns called `names` as a frame, all of them when `names` is None."""
+    import polars as pl
+
+    if names is None:
+        return to_frame(columns, volumes)
+    # A query that counts rows may name no column; rows need one.
+    return pl.DataFrame({n: _series(n, columns, volumes) for n in names or COLUMNS[:1]})
+
+
+def _series(name: str, columns: Columns, volumes: Sequence[str]) -> pl.Series:
+    import polars as pl
+
+    column = pl.Series(name, columns[COLUMNS.index(name)])
+    if name == "op":
+        return pl.Series(name, OPS, dtype=pl.Enum(OPS)).gather(column)
+    if name == "volume":
+        known = pl.Series(name, list(volumes), dtype=pl.String).cast(pl.Categorical)
+        return known.gather(column)
+    return column
+
+
+def to_frame(columns: Columns, volumes: Sequence[str]) -> pl.DataFrame:
+    """Return columns as a frame with the words of `op` and the names of `volume`."""
+    import polars as pl
+
+    return pl.DataFrame({name: _series(name, columns, volumes) for name in COLUMNS})
+
+
+def _schema_frame() -> pl.DataFrame:
+    import polars as pl
+
+    numbers = dict.fromkeys(("time_ns", "offset_bytes", "length_bytes"), pl.UInt64)
+    return pl.DataFrame(schema={**numbers, "op": pl.Enum(OPS), "volume": pl.Categorical})

@@ -43,7 +43,7 @@ const STAGES: [Stage; 9] = [
     ("layouts", "which channels of a drive hold which tenant's blocks", || {
         schemes!(cachewright_partition::layout::registry, cachewright_partition::layout::Need::word)
     }),
-    ("characterizers", "the ways to tell kinds of workloads apart", || {
+    ("characterizers", "the ways to classify workloads", || {
         schemes!(
             cachewright_policy::characterize::registry,
             cachewright_policy::characterize::Need::word
@@ -59,7 +59,7 @@ const STAGES: [Stage; 9] = [
         text(&cachewright_experiment::devices())
     }),
     ("formats", "the trace formats", formats),
-    ("schemes", "the schemes of the papers and ours, with the keys that carry them", named),
+    ("schemes", "the schemes of the papers and ours, with the keys that select them", named),
 ];
 
 /// What can stand in a stack file, or names a part of it, as a JSON list. Errors: a stage that is

@@ -40,8 +40,8 @@ WHOLE_TRACES = ("monday.csv.gz", "tuesday.csv.gz")
 # Traces of a volume large enough for a drive with 7 % of spare space.
 VOLUMES = ("volume.csv.gz", "T.csv.zst", "T.load.csv.zst")
 PAGES, RANDOM_WRITES = 90_000, 15_000
-# Pages that show their stack after the commands that use it.
-STACK_BELOW = {"docs/serve.md"}
+# Pages about the stack of the first of them, which shows it after the commands that use it.
+SERVING = ("docs/serve.md", "docs/serve-guarantees.md", "docs/serve-reference.md")
 STACK = """
 [cache]
 capacity = "32MiB"
@@ -61,7 +61,7 @@ trace = "web.csv.zst"
 
 def pages(root: Path) -> list[Path]:
     """Return the pages whose commands run."""
-    found = [root / "README.md", *root.glob("docs/*.md"), *root.glob("docs/guides/*.md")]
+    found = [root / "README.md", *root.glob("docs/*.md")]
     return sorted(path for path in found if path.relative_to(root).as_posix() not in APART)
 
 
@@ -114,6 +114,6 @@ def make_files(root: Path, folder: Path, page: str) -> None:
     (folder / "stack.toml").write_text(STACK)
     (folder / "ssdconfig.xml").write_text(CONFIG)
     (folder / "workload.xml").write_text(WORKLOAD)
-    if page in STACK_BELOW:
-        text = (root / page).read_text(encoding="utf-8")
+    if page in SERVING:
+        text = (root / SERVING[0]).read_text(encoding="utf-8")
         (folder / "stack.toml").write_text(text.split("```toml\n")[1].split("```")[0])

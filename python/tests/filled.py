@@ -1,4 +1,4 @@
-"""Records of which only what a test is about is given; every other field is empty or zero.
+"""Answers of which only what a test is about is given; every other field is empty or zero.
 
 For: tests of tables and sentences. Must never know: any class or field.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import types
 import typing
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
-from cachewright.load import load
-from cachewright.record import Record, fields_of
+from cachewright.documents import load
 
-T = TypeVar("T", bound=Record)
+T = TypeVar("T")
 _EMPTY: dict[type, Any] = {str: "", int: 0, float: 0.0, bool: False}
 
 
 def filled(kind: type[T], given: dict[str, Any]) -> T:
-    """Return a record of what is `given` as JSON values; fields that may be absent are absent."""
+    """Return an answer of what is `given` as JSON values; fields that may be absent are absent."""
     return load(kind, _whole(kind, given))
 
 
@@ -29,10 +29,11 @@ def _whole(kind: Any, given: Any) -> Any:
         return given if given is None else _whole(inner, given)
     if origin is tuple and parts[-1] is Ellipsis:
         return [_whole(parts[0], one) for one in given or ()]
-    if isinstance(kind, type) and issubclass(kind, Record):
+    if is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         known = dict(given or {})
-        lacking = [n for n in fields_of(kind) if n not in known and not hasattr(kind, n)]
+        required = [one.name for one in fields(kind) if one.default is MISSING]
+        lacking = [name for name in required if name not in known]
         return {n: _whole(hints.get(n, Any), known[n]) for n in known} | {
             n: _whole(hints[n], None) for n in lacking
         }

@@ -12,7 +12,7 @@ from typing import Any
 from filled import filled
 
 from cachewright.answers import RunAnswer
-from cachewright.result import Result
+from cachewright.results import Result
 
 BLOCK = 4096
 WINDOWS = 60

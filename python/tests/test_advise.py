@@ -21,7 +21,8 @@ from conftest import Command
 from test_serve import MIB, STACK, Server, opened
 
 import cachewright
-from cachewright import RunError, SpecError, advising, recordings, traces, watching
+from cachewright import RunError, SpecError, traces
+from cachewright.live import advising, recordings, watching
 
 BLOCK = 4096
 READ, WRITE = 0, 1

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from conftest import Command
 
-from cachewright import SpecError, _native, advising, recordings, traces
+from cachewright import SpecError, _native, traces
+from cachewright.live import advising, recordings
 
 BLOCK, READ, FLUSH = 4096, 0, 3
 HOUR_NS = 3_600_000_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from cachewright import _native, answers
 from cachewright._native import SpecError
-from cachewright.load import dump, load, load_all
+from cachewright.documents import dump, load, load_all
 
 STACK = """
 name = "two"
@@ -63,6 +63,7 @@ def _whole(kind: type[Any], text: str) -> Any:
     document = json.loads(text)
     found = load(kind, document)
     assert dump(found) == document
+    assert json.dumps(dump(found)) == json.dumps(document)
     return found
 
 

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cachewright
-from cachewright import spec, summary, words
+from cachewright import summary, words
+from cachewright.stack import toml_text
 
 
 def test_a_stack_is_the_same_from_file_and_mapping(stack: Path) -> None:
@@ -213,7 +214,7 @@ values = st.recursive(
 def test_mappings_become_toml(tables: dict[str, Any]) -> None:
     import tomllib
 
-    assert tomllib.loads(spec.toml_text(tables)) == tables
+    assert tomllib.loads(toml_text(tables)) == tables
 
 
 @given(st.integers(0, 2**60))

@@ -1,6 +1,6 @@
 """`run` and `compare` on traces without a stack file, and `all` among their values.
 
-For: `cachewright.bare` and `cachewright.cli.sources`. Must never know: how cases are run.
+For: `cachewright.stack` and `cachewright.cli.sources`. Must never know: how cases are run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 from conftest import Command
 
 import cachewright
-from cachewright import bare
-from cachewright.spec import TraceOptions
+from cachewright.stack import USUAL_CAPACITIES, USUAL_POLICIES, of_traces
+from cachewright.traces import TraceOptions
 
 
 def _document(command: Command, *words: str) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def test_what_is_not_given_is_chosen_and_said(traces: Path, command: Command) ->
     quiet = command("compare", "a.csv", "--quiet")
     assert (quiet.out, quiet.err) == (answer.out, "")
     found = _document(command, "compare", "a.csv")
-    assert _settings(found, "policy") == list(bare.POLICIES)
-    assert _settings(found, "capacity") == list(bare.CAPACITIES)
-    assert set(bare.POLICIES) <= {entry.name for entry in cachewright.list("policies")}
+    assert _settings(found, "policy") == list(USUAL_POLICIES)
+    assert _settings(found, "capacity") == list(USUAL_CAPACITIES)
+    assert set(USUAL_POLICIES) <= {entry.name for entry in cachewright.list("policies")}
     one = command("run", "a.csv")
     assert "capacity 10%wss" in one.err
     assert "lru, shared" in one.out
@@ -142,7 +142,7 @@ def test_a_policy_that_knows_the_future_is_never_called_best(stack: Path, comman
 
 
 def test_names_of_tenants_are_their_own() -> None:
-    stack = bare.stack_of(["x/a.csv", "y/a.csv.gz", "all.csv", ".csv", "b"], TraceOptions())
+    stack = of_traces(["x/a.csv", "y/a.csv.gz", "all.csv", ".csv", "b"], TraceOptions())
     names = [tenant["name"] for tenant in stack["tenant"]]
     assert names == ["a", "a-2", "all-2", "trace", "b"]
     assert stack["name"] == "a-a-2-all-2-and-more"

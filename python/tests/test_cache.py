@@ -14,7 +14,7 @@ import pytest
 import cachewright
 from cachewright import Cache, Verdict
 from cachewright.examples import FifoCache, LruCache
-from cachewright.live import Columns
+from cachewright.live.cache import Columns
 
 BLOCK = 4096
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachewright import SpecError, _native, documents
-from cachewright.result import Result
+from cachewright.results import Result
 
 WA = ("--superblock", "16KiB", "--op", "50%", "--separation", "none,sepbit")
 

@@ -1,6 +1,6 @@
 """A dataset's manifest says what its files hold, and its conversion holds the same requests.
 
-For: `cachewright.datasets`, `dataset index` and `dataset convert`. Must never know: engines.
+For: `cachewright.fleet.datasets`, `dataset index` and `dataset convert`. Must never know: engines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conftest import Command, trace_text
 
 import cachewright
 from cachewright import SpecError, Trace
-from cachewright.datasets import convert, distinct, files, manifest, reduce, volumes
+from cachewright.fleet.datasets import convert, distinct, files, manifest, reduce, volumes
 from cachewright.fleet.job import How
 from cachewright.fleet.over import needs_future
 

@@ -19,14 +19,15 @@ from conftest import Command
 from test_serve import MIB, Server
 
 import cachewright
-from cachewright import SpecError, advising, sampled_curves
+from cachewright import SpecError
 from cachewright.answers import AdviseAnswer, CurvePoint, SampledCurve
+from cachewright.live import advising, sampled_curves
 
 BLOCK = 4096
 RUN = 16
 VOLUME = 256 * MIB
 CAPACITY = 64 * MIB
-# What docs/serve.md says of estimates.
+# What docs/serve-reference.md says of estimates.
 ERROR = 0.02
 STACK = """
 [cache]

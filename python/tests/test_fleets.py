@@ -20,8 +20,8 @@ from engines import ENGINES, HAS_RAY
 
 import cachewright
 from cachewright.answers import CurvesAnswer, StudyAnswer
+from cachewright.documents import dump, load
 from cachewright.fleet import study, study_work
-from cachewright.load import dump, load
 
 POLICIES = "lru,fifo,clock,sieve,lfu,s3-fifo,arc,larc,2q,lirs"
 CAPACITIES = ",".join(f"{share}%wss" for share in range(2, 42, 2))

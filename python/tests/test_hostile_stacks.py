@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 
-from cachewright import api, running
+from cachewright import api
 
 
 def _refused(command: Command, *arguments: str | Path) -> str:
@@ -108,7 +108,7 @@ def test_an_interrupted_run_ends_with_130_and_says_what_is_kept(
         stop.add_note("2 of 6 cases are kept in r; the same command goes on from there")
         raise stop
 
-    monkeypatch.setattr(running, "run_stack", interrupted)
+    monkeypatch.setattr(api, "compare", interrupted)
     answer = command("run", "stack.toml", "--out", "r")
     assert answer.status == 130
     expected = "error: interrupted; 2 of 6 cases are kept in r; the same command goes on from there"

@@ -18,7 +18,7 @@ from conftest import Command
 
 import cachewright
 from cachewright import _native
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.train import KindsTraining, confusion, kinds, train_kinds
 from cachewright.train.reports import KindsReport, KindWindows
 

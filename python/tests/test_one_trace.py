@@ -1,6 +1,6 @@
 """One way to name a trace everywhere: a path, a `Trace`, a frame; and a lazy frame of a trace.
 
-For: `cachewright.source`, `scan_trace`. Must never know: the command line.
+For: `cachewright.traces`, `scan_trace`. Must never know: the command line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 import cachewright
 from cachewright import Trace, traces
-from cachewright.record import values
+from cachewright.documents import values
 
 MATRIX = (
     "time_us,volume,op,offset_bytes,length_bytes\n0,a,W,0,4096\n10,a,R,0,4096\n20,b,T,0,4096\n"
@@ -170,7 +170,7 @@ class Reads:
             self.opened += 1
             return Reader(opening(*arguments), self)
 
-        monkeypatch.setattr("cachewright.frames.open_trace", counted)
+        monkeypatch.setattr("cachewright.traces.open_trace", counted)
 
 
 class Reader:
@@ -219,7 +219,7 @@ def test_scanning_ends_with_the_last_row_that_is_taken(
 def test_scanning_makes_only_the_columns_of_the_query(
     traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cachewright import frames
+    from cachewright import traces as frames
 
     made: set[str] = set()
     series = frames._series

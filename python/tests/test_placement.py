@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from cachewright import Error, api
 from cachewright.answers import FleetPlanAnswer
 from cachewright.cli import status_of
-from cachewright.load import load
-from cachewright.placement import fleet_file, greedy, moves, spare
-from cachewright.placement.demand import Curve, Demand, needed
-from cachewright.placement.fleet_file import Volume
-from cachewright.placement.problem import (
+from cachewright.documents import load
+from cachewright.fleet.placement import fleet_file, greedy, moves, spare
+from cachewright.fleet.placement.demand import Curve, Demand, needed
+from cachewright.fleet.placement.fleet_file import Volume
+from cachewright.fleet.placement.problem import (
     ALONE,
     NO_LIMIT,
     Problem,
@@ -34,8 +34,8 @@ from cachewright.placement.problem import (
 
 pytest.importorskip("ortools", reason="skipped: no solver (the extra `fleet` is not installed)")
 
-from cachewright.placement.planning import plan_fleet
-from cachewright.placement.search import Effort, least_flash, least_hosts
+from cachewright.fleet.placement.planning import plan_fleet
+from cachewright.fleet.placement.search import Effort, least_flash, least_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = Effort(gap=0.0, rounds=20, work=0.5)

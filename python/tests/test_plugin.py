@@ -1,6 +1,6 @@
 """Policies written in Python: equal to those in Rust, checked, and explained.
 
-For: `cachewright.plugin` and its examples. Must never know: how Rust policies work.
+For: `cachewright.policies` and its examples. Must never know: how Rust policies work.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from conftest import Command
 from test_advise import Recorded
 
 import cachewright
-from cachewright import advising, recordings, traces, watching
+from cachewright import traces
 from cachewright.answers import RecordingStatus
+from cachewright.live import advising, recordings, watching
 
 
 def status(server: Recorded) -> RecordingStatus:

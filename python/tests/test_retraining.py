@@ -21,7 +21,8 @@ from test_serve import MIB, STACK, Server, opened
 from test_train_icache import GRANULES, replay
 
 import cachewright
-from cachewright import SpecError, live_lessons, recordings, retraining, watching
+from cachewright import SpecError
+from cachewright.live import lessons, recordings, retraining, watching
 from cachewright.train import MLCacheTraining, RcRnnTraining, train_mlcache
 
 BLOCK = 4096
@@ -126,13 +127,13 @@ def test_a_model_that_the_server_refuses_is_taken_back(
     learning.load(4, 300)
     stack = learning.path.read_text()
     before = learning.model.read_bytes()
-    whole = live_lessons.train_rc_rnn
+    whole = lessons.train_rc_rnn
 
     def train_and_change(*given: object, **named: object) -> object:
         learning.path.write_text(stack.replace('"256KiB"', '"512KiB"'))
         return whole(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(live_lessons, "train_rc_rnn", train_and_change)
+    monkeypatch.setattr(lessons, "train_rc_rnn", train_and_change)
     with pytest.raises(SpecError, match=r"`serve.segment`: found `512KiB`"):
         retraining.retrain(learning.url, HOW)
     assert learning.model.read_bytes() == before

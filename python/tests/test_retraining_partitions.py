@@ -19,8 +19,9 @@ from test_retraining import BLOCK, MODEL, WRITE, needs_jax
 from test_serve import MIB, STACK, Server, opened
 from test_train_icache import GRANULES, HOW, STEPS, replay
 
-from cachewright import SpecError, retraining, watching
+from cachewright import SpecError
 from cachewright.answers import LiveStatus
+from cachewright.live import retraining, watching
 from cachewright.train import MLCacheTraining, train_icache, train_mlcache
 
 # Intervals of 20 ms: enough of them for the windows of each part.

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 from conftest import Command
 
-from cachewright import SpecError, serving
+from cachewright import SpecError
+from cachewright.live import serving
 
 MIB = 1 << 20
 STACK = """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_serve import MIB, STACK, Server, tool
 
-from cachewright import serving
+from cachewright.live import serving
 
 SERVE = """
 [serve]

@@ -23,8 +23,9 @@ from conftest import Command
 from test_serve import STACK
 from test_watching import Watched
 
-from cachewright import RunError, advising, recordings, server_process, watching
-from cachewright.load import dump
+from cachewright import RunError
+from cachewright.documents import dump
+from cachewright.live import advising, recordings, server_process, watching
 
 
 class FakeMonitor:

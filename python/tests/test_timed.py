@@ -12,8 +12,8 @@ from conftest import Command
 
 from cachewright import api, drives, timing
 from cachewright.answers import RunAnswer
-from cachewright.load import load
-from cachewright.result import Result
+from cachewright.documents import load
+from cachewright.results import Result
 
 DEVICES = (
     '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'

@@ -19,7 +19,7 @@ from learned import loss, outputs, random_weights, read_model, write_trace
 
 import cachewright
 from cachewright.answers import AmplificationAnswer, TrainAnswer
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.train import Trainer, Window, model_file
 from cachewright.train.packing import BATCH_STEPS, batches
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
-from cachewright.load import load, table
+from cachewright.documents import load, table
 from cachewright.train import RcRnnTraining, caching_lessons, labelling, train_rc_rnn
 from cachewright.train.control import trees
 from cachewright.train.labelled import Lessons

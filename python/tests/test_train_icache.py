@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
-from cachewright.demand import Reading, Segments, TenantSegments
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
@@ -32,6 +31,7 @@ from cachewright.train import (
     train_mlcache,
 )
 from cachewright.train.cutting import Cutting
+from cachewright.train.demand import Reading, Segments, TenantSegments
 from cachewright.train.mlcache import best_division, joint
 from cachewright.train.model_file import described
 from cachewright.train.reports import PartitionerReport
@@ -265,7 +265,7 @@ def test_an_lstm_learns_what_repeats_and_is_small_in_int8(folder: Path) -> None:
     report = json.loads((folder / "models" / "training.json").read_text())
     assert report == trained.document
     assert load(PartitionerReport, report) == trained.report
-    tables = cachewright.spec.load(folder / "models" / "models.toml").text
+    tables = cachewright.stack.load(folder / "models" / "models.toml").text
     assert tables.count("[[tenant]]") == 2
     assert 'name = "b/c"' in tables
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from test_train_icache import HOW, STEPS, needs_jax, replay
 
 from cachewright import RunError
-from cachewright.demand import Segments, TenantSegments
 from cachewright.train import ICacheTraining, train_icache
 from cachewright.train.cutting import Cutting
+from cachewright.train.demand import Segments, TenantSegments
 from cachewright.train.model_file import described
 
 __all__ = ["needs_jax"]

@@ -21,7 +21,8 @@ from browser import chromium, window
 from conftest import Command
 from test_serve import MIB, STACK, Server, opened
 
-from cachewright import RunError, SpecError, watching
+from cachewright import RunError, SpecError
+from cachewright.live import watching
 
 BLOCK = 4096
 

@@ -13,19 +13,16 @@ from typing import Any
 SECTIONS: list[tuple[str, list[str]]] = [
     ("Home", ["README.md"]),
     (
-        "Guides",
+        "Start",
         [
             "docs/README.md",
-            "docs/guides/first-trace.md",
-            "docs/guides/size-a-cache.md",
             "docs/which-scheme.md",
-            "docs/guides/meet-goals.md",
-            "docs/guides/compare-flash-schemes.md",
             "docs/training.md",
             "docs/python.md",
             "docs/serve.md",
-            "docs/guides/operate.md",
-            "docs/guides/*.md",
+            "docs/serve-guarantees.md",
+            "docs/serve-reference.md",
+            "docs/operate.md",
         ],
     ),
     ("Tutorials", []),

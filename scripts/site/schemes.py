@@ -36,7 +36,7 @@ MEASURED = (
     "docs/ssd-validation.md",
     "lab/papers/*/README.md",
 )
-DISCUSSED = ("docs/which-scheme.md", "docs/guides/*.md", "docs/*.md", "lab/*.md",
+DISCUSSED = ("docs/which-scheme.md", "docs/tutorials/*.md", "docs/*.md", "lab/*.md",
              "lab/papers/*/README.md", "docs/design/*.md", "benches/*.md")  # fmt: skip
 # Generated references name every scheme.
 REFERENCES = {"registries.md", "devices.md", "stack-file.md", "command-line.md", "result.md"}

@@ -5,7 +5,6 @@
 //! cache what that means. The other two are told the same. All three are divided by a control loop
 //! of their own; the dense one is fed by names of recordings, the others by requests.
 
-use crate::slot_list::SlotList;
 use cachewright_cache::{AccessOutcome, BlockAccess, Cache, Engine, Move, Plan, WriteMode};
 use cachewright_control::{
     BlockUse, Control, RequestMeter, SignalMeter, SignalNeeds, Standing, divide, standings,
@@ -18,6 +17,7 @@ use cachewright_policy::{
     Verdict, entries, visit,
 };
 use cachewright_steps::{Action, Damage, DeviceId, Fill, Outcome, Rules, Steps};
+use cachewright_testkit::slots::SlotList;
 use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{
     BlockId, BlockKey, Bytes, Nanos, Op, Request, Rng, Seed, TenantId, VolumeKeys, block_bytes,

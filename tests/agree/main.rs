@@ -7,8 +7,6 @@ mod product;
 mod recording;
 mod served;
 mod signals;
-#[path = "../../crates/decide/steps/tests/suite/slot_list.rs"]
-mod slot_list;
 
 use cachewright_cache::{
     Cache, Engine, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,

@@ -20,7 +20,7 @@ mod stack_schema;
 use cachewright_types::Key;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PAGE: &str = "docs/registries.md";
 
@@ -33,8 +33,7 @@ struct RegisteredScheme {
     settings: Vec<Key>,
 }
 
-/// Writes the stale pages below `root` and removes modules that are made no longer, or only names
-/// them when `check` is set.
+/// Writes the stale pages below `root`, or only names them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
     let pages = [
@@ -46,9 +45,8 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
         (answers::PAGE, answers::page()),
         (answers::SCHEMA, answers::schema()),
         (options::MODULE, options::module()),
+        (python::MODULE, python::module()),
     ];
-    let mut pages = pages.map(|(name, fresh)| (name.to_owned(), fresh)).to_vec();
-    pages.extend(python::modules()?);
     for (name, fresh) in &pages {
         let path = root.join(name);
         if fs::read_to_string(&path).is_ok_and(|current| current == *fresh) {
@@ -58,28 +56,9 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, fresh)?;
         }
-        stale.push(name.clone());
-    }
-    let made: Vec<PathBuf> = pages.iter().map(|(name, _)| root.join(name)).collect();
-    for path in modules_of_nothing(&root.join(python::PACKAGE), &made)? {
-        if !check {
-            fs::remove_file(&path)?;
-        }
-        stale.push(path.strip_prefix(root).unwrap_or(&path).display().to_string());
+        stale.push((*name).to_owned());
     }
     Ok(stale)
-}
-
-/// Modules of the package of answers that are not among those that are made.
-fn modules_of_nothing(package: &Path, made: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    if !package.exists() {
-        return Ok(Vec::new());
-    }
-    let entries = fs::read_dir(package)?.map(|entry| entry.map(|entry| entry.path()));
-    let mut found = entries.collect::<io::Result<Vec<PathBuf>>>()?;
-    found.retain(|path| path.extension().is_some_and(|kind| kind == "py") && !made.contains(path));
-    found.sort();
-    Ok(found)
 }
 
 /// All schemes of one registry; their entries are alike, and types of their own.
@@ -179,23 +158,15 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let answers = [answers::PAGE, answers::SCHEMA, options::MODULE];
         let stack = [stack_file::PAGE, stack_schema::SCHEMA];
-        let pages_of_text = [&[PAGE, devices::PAGE, formats::PAGE][..], &stack, &answers].concat();
-        let classes: Vec<String> =
-            python::modules().unwrap().into_iter().map(|(name, _)| name).collect();
-        let every: Vec<&str> =
-            pages_of_text.into_iter().chain(classes.iter().map(|name| &**name)).collect();
+        let answers = [answers::PAGE, answers::SCHEMA, options::MODULE, python::MODULE];
+        let every = [&[PAGE, devices::PAGE, formats::PAGE][..], &stack, &answers].concat();
         assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
         assert_eq!(pages(&root, false).unwrap(), every);
         assert_eq!(pages(&root, true).unwrap(), Vec::<String>::new());
         fs::write(root.join(PAGE), "old").unwrap();
         assert_eq!(pages(&root, true).unwrap(), [PAGE]);
-        let old = format!("{}/of_old.py", python::PACKAGE);
-        fs::write(root.join(&old), "").unwrap();
-        assert_eq!(pages(&root, false).unwrap(), [PAGE, &old]);
-        assert!(!root.join(&old).exists(), "no record is declared in `of_old`");
         fs::remove_dir_all(&root).unwrap();
     }
 

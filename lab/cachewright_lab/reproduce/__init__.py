@@ -29,8 +29,7 @@ from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
     from cachewright.report.parts import Table
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 
 class Study(Protocol):

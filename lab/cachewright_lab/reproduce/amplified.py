@@ -27,9 +27,8 @@ from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 
 if TYPE_CHECKING:
-    from cachewright.result import Amplification
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.results import Amplification
+    from cachewright.types import PathLike, Progress
 
 RECLAIM = "cost-benefit"
 SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes")

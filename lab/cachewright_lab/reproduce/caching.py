@@ -30,7 +30,7 @@ from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
-from cachewright.result_frames import ALL
+from cachewright.results import ALL
 from cachewright.summary import best_index
 from cachewright.train import RcRnnTraining
 from cachewright.train.reports import (
@@ -49,9 +49,8 @@ from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.results import Result
+    from cachewright.types import PathLike, Progress
 
 SHOWN = (
     "hits",

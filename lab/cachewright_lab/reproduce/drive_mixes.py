@@ -37,9 +37,8 @@ from cachewright_lab.reproduce.specs import Setup, merged
 from cachewright_lab.reproduce.taught import Lessons, Taught
 
 if TYPE_CHECKING:
-    from cachewright.demand import Segments
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.train.demand import Segments
+    from cachewright.types import PathLike, Progress
 
 MODELS, RUNS = "models", "runs"
 # Whose replay has every tenant alone beside it.

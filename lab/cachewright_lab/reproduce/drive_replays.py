@@ -33,8 +33,7 @@ from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload, 
 from cachewright_lab.reproduce.volumes import reach_bytes, span_ns
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 NS_PER_S = 1e9
 PARTS = 10

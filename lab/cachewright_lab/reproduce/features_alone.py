@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import api
-from cachewright.spec import toml_text
+from cachewright.stack import toml_text
 from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import merged
 

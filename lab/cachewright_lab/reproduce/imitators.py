@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
-from cachewright.load import load, table
-from cachewright.record import Record
+from cachewright.documents import load, table
 from cachewright.train import (
     KindsTraining,
     RcRnnTraining,
@@ -65,7 +64,8 @@ class Imitator:
         return self.path.parent / FORCED
 
 
-class Worth(Record):
+@dataclass(frozen=True, kw_only=True)
+class Worth:
     """What labels are worth: hit ratios on the later part, 0 to 1."""
 
     # Of an oracle's labels through the queues.

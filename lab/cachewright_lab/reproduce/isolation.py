@@ -56,9 +56,8 @@ from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.results import Result
+    from cachewright.types import PathLike, Progress
 
 SHOWN = ("isolation", "sweep", "counts", "choices")
 # The layout that others are measured by: every figure has it.

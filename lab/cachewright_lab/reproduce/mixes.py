@@ -33,9 +33,8 @@ from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among
 
 if TYPE_CHECKING:
-    from cachewright.result import Curves, Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.results import Curves, Result
+    from cachewright.types import PathLike, Progress
 
 SHOWN = ("mix", "alone", "alone-over-time")
 MIB = 1 << 20

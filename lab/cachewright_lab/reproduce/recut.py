@@ -1,7 +1,7 @@
 """Segments kept in files, and cut otherwise than they were measured.
 
 For: studies that measure a tenant alone once and ask it in other granules, other intervals, other
-company. Must never know: any study. Units: as `cachewright.demand`.
+company. Must never know: any study. Units: as `cachewright.train.demand`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cachewright import targets
-from cachewright.demand import Segments, TenantSegments
+from cachewright.train.demand import Segments, TenantSegments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

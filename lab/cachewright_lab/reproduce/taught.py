@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
-from cachewright.demand import Segments
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.train import ICacheTraining, train_icache, train_mlcache
+from cachewright.train.demand import Segments
 from cachewright.train.reports import ModelReport, PartitionerReport, TenantReport
 from cachewright_lab.reproduce import recut
 from cachewright_lab.reproduce.drive_specs import TRAINING, Mix, Setting, Training

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import traces
 from cachewright._native import SpecError
-from cachewright.spec import STACK_SUFFIX, TraceOptions
+from cachewright.stack import STACK_SUFFIX
+from cachewright.traces import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.types import Columns

@@ -16,7 +16,7 @@ from cachewright import words
 from cachewright._native import SpecError
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
-from cachewright.source import Trace
+from cachewright.traces import Trace
 from cachewright.train import KindsTraining, kinds
 from cachewright.train.kinds import Volume
 from cachewright.train.reports import Confusion, JudgedVolume, KindsReport
@@ -27,8 +27,7 @@ from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import FigureSpec, Setup, Workload
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 SHOWN = ("accuracy", "grid", "added", "elsewhere", "learning")
 SYNTH = ".toml"

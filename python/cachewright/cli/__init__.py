@@ -79,23 +79,17 @@ def _status_of(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run a command; one that is plain without a parser of options."""
-    from cachewright.cli import direct, output
-
-    plain = direct.read(arguments)
-    if plain is not None:
-        from cachewright.cli.replay import replay
-
-        job, wanted, is_quiet = plain
-        output.be_quiet(is_quiet)
-        replay(job, wanted)
-        return DONE
     from cyclopts import CycloptsError
 
+    from cachewright.cli import output
     from cachewright.cli.app import app_for
 
+    app = app_for(arguments)
     try:
-        app = app_for(arguments)
+        if arguments[-1:] == ["--help"]:
+            # Without reading the options first, which takes as long.
+            app.help_print(arguments[:-1])
+            return DONE
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         output.error(usage_sentence(error))

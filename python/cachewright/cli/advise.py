@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from cachewright import advising, estimating, words
-from cachewright.advice import label
+from cachewright import words
 from cachewright.answers import AdviseAnswer, AdviseCase
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.live import advising, estimating
+from cachewright.live.advice import label
 
 SHOWN_CASES = 12
 SHOWN_TENANTS = 6
@@ -37,13 +38,15 @@ class TriedArgs:
     """What is tried beside the cache as it is."""
 
     policy: str | None = None
-    """Replacement policies with commas; what `auto` takes, lru, s3-fifo and arc if left out."""
+    """Replacement policies, separated by commas; by default what `auto` chooses, lru, s3-fifo and
+    arc."""
 
     capacity: str | None = None
-    """Cache sizes with commas; half, as it is and double if left out."""
+    """Cache sizes, separated by commas; by default half, the same and double."""
 
     partition: str | None = None
-    """Ways to split the cache, with commas; what `auto` takes, shared and equal if left out."""
+    """Ways to split the cache, separated by commas; by default what `auto` chooses, shared and
+    equal."""
 
     def values(self) -> dict[str, list[str]]:
         """Return the values of each option, by the keyword that takes them."""
@@ -61,16 +64,16 @@ def advise(
     threads: options.Threads = 0,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Show what other policies, partitions and sizes would have given a server's last hour.
+    """Report what other policies, partitioners and sizes would have achieved.
 
-    The server finishes the recording under way. The newest recordings are replayed, as `compare`
-    does. A server that records nothing answers by estimates from its curves (`serve.curves`), of
-    sizes alone. Nothing of the server changes.
+    The server finishes its current recording, and the newest recordings are replayed, as `compare`
+    does. For a server without recordings, other sizes are estimated from its curves
+    (`serve.curves`). The server is not changed.
 
     Parameters
     ----------
     last
-        How far back recordings are replayed, whole ones; an hour if left out.
+        How far back to replay, in whole recordings; an hour by default.
 
     """
     how = options.shown(show)

@@ -26,17 +26,17 @@ A stack is a TOML file: the cache, its tenants and their traces, and devices if 
 # In the order in which a newcomer needs them.
 COMMANDS = {
     "trace": ("trace:app", "Look at block traces and make new ones."),
-    "list": ("listing:app", "Show what can stand in a stack file."),
+    "list": ("listing:app", "List what a stack file can use, such as policies and devices."),
     "check": ("check:check", "Validate a stack file and print its settings with every default."),
     "run": ("run:run", "Replay traces, or the tenants of a stack file, through a cache."),
-    "compare": ("run:compare", "Run all combinations of some settings and show the best."),
+    "compare": ("run:compare", "Run all combinations of settings and show the best."),
     "report": (
         "report:report",
-        "Write the HTML report of a result folder again, or of several side by side.",
+        "Write the HTML report of a result folder, or of several results side by side.",
     ),
     "view": (
         "view:view",
-        "Browse the results below a folder in a browser, until it is interrupted.",
+        "Browse the results below a folder in a browser, until interrupted.",
     ),
     "mrc": ("mrc:mrc", "Show miss-ratio curves of a stack's tenants or of one trace."),
     "plan": (
@@ -53,28 +53,28 @@ COMMANDS = {
     ),
     "characterize": (
         "characterize:characterize",
-        "Show how a trace's requests change over time, and which kind of workload they are of.",
+        "Show how a trace's requests change over time, and what kind of workload they are.",
     ),
     "serve": (
         "serve:serve",
-        "Serve the tenants' volumes over the network block device protocol until it is stopped.",
+        "Serve the tenants' volumes over the network block device protocol (NBD) until stopped.",
     ),
     "top": (
         "top:top",
-        "Show what a live server does, tenant by tenant, until it is interrupted.",
+        "Show the activity of a live server by tenant, until interrupted.",
     ),
     "advise": (
         "advise:advise",
-        "Show what other policies, partitions and sizes would have given a server's last hour.",
+        "Report what other policies, partitioners and sizes would have achieved.",
     ),
     "live": (
         "live:app",
         "Format, check, list, time, write back and repair a server's devices; reload and load it.",
     ),
-    "import": ("importing:app", "Make stack files of other simulators' configurations."),
+    "import": ("importing:app", "Make stack files from other simulators' configurations."),
     "completion": (
         "completion:completion",
-        "Print what a shell needs to complete commands and options.",
+        "Print a shell's completion of commands and options.",
     ),
 }
 

@@ -32,17 +32,17 @@ def characterize(
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Show how a trace's requests change over time, and which kind of workload they are of.
+    """Show how a trace's requests change over time, and what kind of workload they are.
 
     Of a dataset (a folder, a glob, a URL, a manifest) each volume is characterized.
 
     Parameters
     ----------
     every
-        How long a period is: a duration (`10s`), a number of reads and writes (`5000`), or auto:
-        a round duration that gives some tens of periods.
+        Length of a period: a duration (`10s`), a number of reads and writes (`5000`), or auto: a
+        round duration that gives a few tens of periods.
     model
-        A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
+        A model of `train kinds`; at the end of each period it classifies the last 1,000 requests.
     out
         Folder for characterize.json, or for the answers of a dataset (`results/NAME`).
 

@@ -16,10 +16,10 @@ Shell = Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell.")]
 
 
 def completion(shell: Shell, /) -> None:
-    """Print what a shell needs to complete commands and options.
+    """Print a shell's completion of commands and options.
 
-    In bash, `source <(cachewright completion bash)` turns it on. In zsh and fish the text belongs
-    into a file of the shell's folder of completions.
+    In bash, `source <(cachewright completion bash)` enables it. In zsh and fish the text belongs in
+    a file of the shell's folder of completions.
     """
     from cachewright.cli.app import app_for
 

@@ -35,7 +35,7 @@ def index(
 ) -> None:
     """Write the manifest of a dataset: what each volume of each file holds.
 
-    What is stopped goes on; files that have not changed are not read again.
+    An interrupted index is continued; unchanged files are not read again.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def index(
         The manifest, a Parquet file (`manifest.parquet` in the folder).
 
     """
-    from cachewright.datasets import manifest
+    from cachewright.fleet.datasets import manifest
 
     output.be_quiet(quiet)
     _whole_files(trace)
@@ -83,10 +83,10 @@ def convert(
     out
         The folder to write; each volume has a folder in it.
     every
-        Divide each volume by time, a file per period (`24h`).
+        Split each volume by time, one file per period (`24h`).
 
     """
-    from cachewright.datasets import convert as conversion
+    from cachewright.fleet.datasets import convert as conversion
 
     output.be_quiet(quiet)
     _whole_files(trace)

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cachewright import _native
 from cachewright.answers import SettingEntry
 from cachewright.cli.parsing import split_values
-from cachewright.load import load_all
+from cachewright.documents import load_all
 
 LIST, WORD, BETWEEN = "a list", "word", "..="
 
@@ -41,7 +41,7 @@ class Flags:
     def commas(self, key: str, name: str | None = None) -> Parameter:
         """Return the flag of a list that stands in one text, with commas."""
         text = sentence(declared(self.command)[key]).removesuffix(".")
-        return Parameter(name=name, help=f"{text}; several with commas.")
+        return Parameter(name=name, help=f"{text}; several separated by commas.")
 
     def given(self, args: object) -> dict[str, Any]:
         """Return the options that were given in `args`; a list is split at its commas."""

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import words
 from cachewright._native import RunError, SpecError, parse_bytes
 from cachewright.cli import options, output
-from cachewright.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,13 +44,14 @@ class EngineArgs:
     """Address of a Ray cluster; without it Ray is started in this process."""
 
     memory: str | None = None
-    """Memory that tasks may declare together (`16GiB`); all of the machine's when left out."""
+    """Memory that all running tasks together may declare (`16GiB`); all of the machine's by
+    default."""
 
     retries: Annotated[int, Parameter(validator=NATURAL)] = 3
-    """How often a task is tried again whose worker was lost."""
+    """How often a task is repeated if its worker was lost."""
 
     retry_failed: options.On = False
-    """Try tasks again that failed before."""
+    """Repeat tasks that failed before."""
 
     def how(self) -> How:
         """Return the same for a job. Errors: `SpecError` for a wrong size."""
@@ -70,7 +69,7 @@ class EngineArgs:
 
 def is_dataset(source: Path) -> bool:
     """Return whether a source is a folder, a glob, a URL or a manifest."""
-    from cachewright.datasets import files
+    from cachewright.fleet.datasets import files
 
     return files.is_dataset(str(source))
 
@@ -80,7 +79,7 @@ def is_many(source: Path, engine: EngineArgs | None) -> bool:
 
     Errors: `SpecError` for a stack file with an engine, which is one task.
     """
-    from cachewright.spec import is_stack_path
+    from cachewright.stack import is_stack_path
 
     if is_dataset(source):
         return True
@@ -116,6 +115,8 @@ def over(
 
     Errors: as `fleet.over`; `RunError` when a volume has no answer.
     """
+    from cachewright import words
+    from cachewright.cli.progress import progress
     from cachewright.fleet import over as fleet
 
     args, read = engine or EngineArgs(), reading(trace)
@@ -153,6 +154,7 @@ def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:
 
     Errors: as `fleet.cases.run_cases`; `SpecError` for `--fresh`.
     """
+    from cachewright.cli.progress import progress
     from cachewright.cli.replay import RESULTS, name_of
     from cachewright.fleet.cases import run_cases
 
@@ -173,7 +175,7 @@ def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:
 
 def reading(trace: options.TraceArgs | None) -> Any:
     """Return how every file of a dataset is opened."""
-    from cachewright.datasets.manifest import Reading
+    from cachewright.fleet.datasets.manifest import Reading
 
     how = (trace or options.TraceArgs()).options()
     return Reading(how.format, how.on_bad_record, dict(how.options))
@@ -181,6 +183,8 @@ def reading(trace: options.TraceArgs | None) -> Any:
 
 def sentence(rates: Rates) -> str:
     """Return what tasks took, in words."""
+    from cachewright import words
+
     each = rates.seconds / max(rates.tasks, 1)
     return (
         f"{words.duration(each * 1e9)} of a worker each, at most {words.size(rates.peak_bytes)} "
@@ -190,6 +194,8 @@ def sentence(rates: Rates) -> str:
 
 def unread(failed: Sequence[tuple[str, str]]) -> None:
     """Note the files of a dataset that cannot be read, with their errors."""
+    from cachewright import words
+
     for name, error in failed[:FAILED_SHOWN]:
         output.note(error if error.startswith(name) else f"{name}: {error}")
     if len(failed) > FAILED_SHOWN:
@@ -198,6 +204,8 @@ def unread(failed: Sequence[tuple[str, str]]) -> None:
 
 def refuse(failed: Sequence[tuple[str, str]]) -> None:
     """List the volumes that failed. Errors: `RunError` if any did."""
+    from cachewright import words
+
     if failed:
         unread(failed)
         raise RunError(

@@ -29,13 +29,13 @@ class StudyArgs:
     """What is measured of each volume."""
 
     policy: str = "lru,sieve,s3-fifo,arc"
-    """Replacement policies with commas."""
+    """Replacement policies, separated by commas."""
 
     sizes: str = "0.1%wss,1%wss,10%wss,40%wss"
-    """Cache sizes with commas; %wss is a share of each volume's working set."""
+    """Cache sizes, separated by commas; %wss is a share of each volume's working set."""
 
     rate: float = 0.05
-    """Share of blocks that samples have; small volumes are sampled more, up to all."""
+    """Share of blocks that is sampled; small volumes are sampled more, up to all."""
 
     close: float = 0.01
     """Policies whose sampled hit ratios differ by less than this are simulated exactly."""
@@ -44,7 +44,7 @@ class StudyArgs:
     """Cache block."""
 
     separation: str = "none,2r,sepbit"
-    """Separations of drives with commas; an empty text leaves drives out."""
+    """Separations of drives, separated by commas; an empty text leaves drives out."""
 
     op: str = "7%"
     """Over-provisioning of drives."""
@@ -65,7 +65,7 @@ def study(
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Show distributions over the volumes of a dataset, and which policy wins on which share.
+    """Show distributions over the volumes of a dataset, and on what share each policy wins.
 
     Each volume is sampled first, and simulated exactly where policies are close.
 

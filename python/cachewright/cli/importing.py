@@ -14,7 +14,7 @@ from cyclopts import App
 from cachewright import _native, targets, words
 from cachewright.cli import options, output
 
-app = App(name="import", help="Make stack files of other simulators' configurations.")
+app = App(name="import", help="Make stack files from other simulators' configurations.")
 
 
 @app.command
@@ -25,10 +25,10 @@ def mqsim(
     out: Path = Path(),
     force: options.Force = False,
 ) -> None:
-    """Make a stack file of each scenario of MQSim's configuration.
+    """Make a stack file from each scenario of MQSim's configuration.
 
     Every tag is mapped or listed: in the stack file as a comment, and as a note here. Paths of
-    traces are taken from the folder of the workload, else from the current one, as MQSim does.
+    traces are relative to the folder of the workload, else to the current one, as in MQSim.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def mqsim(
     out
         Folder to write to.
     force
-        Write over files that exist.
+        Replace files that exist.
 
     """
     files = [(str(path), _text(path)) for path in (config, workload) if path is not None]

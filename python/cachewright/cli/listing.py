@@ -16,7 +16,7 @@ from cachewright.answers import NamedSchemeEntry
 from cachewright.cli import options, output, rows
 from cachewright.cli.tables import Column, table
 
-app = App(name="list", help="Show what can stand in a stack file.")
+app = App(name="list", help="List what a stack file can use, such as policies and devices.")
 
 Verbose = Annotated[
     bool, Parameter(name=["--verbose", "-v"], negative=(), help="Also show sources and settings.")

@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from cachewright import serving, watching, words
+from cachewright import words
 from cachewright._native import RunError
 from cachewright.answers import (
     CachedBlock,
@@ -25,6 +25,7 @@ from cachewright.answers import (
 )
 from cachewright.cli import options, output, parsing
 from cachewright.cli.tables import Column, table
+from cachewright.live import serving, watching
 
 app = App(
     name="live",
@@ -39,11 +40,13 @@ app.command(
 
 NS_PER_US = 1e3
 
-DiscardDirty = Annotated[
+FormatAnyway = Annotated[
     bool,
-    Parameter(
-        negative=(), show_default=False, help="Also where content is lost that nothing else has."
-    ),
+    Parameter(negative=(), show_default=False, help="Format even if dirty data would be lost."),
+]
+DropDamaged = Annotated[
+    bool,
+    Parameter(negative=(), show_default=False, help="Also drop dirty blocks that are damaged."),
 ]
 
 
@@ -52,7 +55,7 @@ def format(
     stack: options.Stack,
     /,
     *,
-    discard_dirty: DiscardDirty = False,
+    discard_dirty: FormatAnyway = False,
     force: options.Force = False,
     set: options.Set = None,
     show: options.ShowArgs | None = None,
@@ -62,7 +65,7 @@ def format(
     Parameters
     ----------
     force
-        Also where the devices hold something that is no cache, such as a file system.
+        Format even if the devices hold something else, such as a file system.
 
     """
     how = options.shown(show)
@@ -91,7 +94,7 @@ def format(
 def check(
     stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
 ) -> None:
-    """Read all that the devices hold, and fail if something is damaged."""
+    """Read and verify everything on the devices; fail if something is damaged."""
     how = options.shown(show)
     with _cut_short():
         found = serving.check_devices(stack, settings=parsing.settings(set))
@@ -196,11 +199,11 @@ def repair(
     stack: options.Stack,
     /,
     *,
-    discard_dirty: DiscardDirty = False,
+    discard_dirty: DropDamaged = False,
     set: options.Set = None,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Write damaged structures again, drop damaged clean blocks, and accept lost groups."""
+    """Rewrite damaged structures, drop damaged clean blocks, and accept that content was lost."""
     with _cut_short():
         found = serving.repair_devices(
             stack, settings=parsing.settings(set), discard_dirty=discard_dirty
@@ -223,9 +226,9 @@ def calibrate(
     Parameters
     ----------
     reads
-        Reads of each device, of one block each.
+        Reads per device, each of one block.
     depth
-        Reads under way at one time, measured beside single reads.
+        Also measure this many reads at a time.
 
     """
     how = options.shown(show)
@@ -277,16 +280,16 @@ def load(
     set: options.Set = None,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Send the traces of a stack to its server, which overwrites what the volumes hold.
+    """Send the traces of a stack to its server, which overwrites the volumes.
 
     Parameters
     ----------
     depth
-        Requests of a tenant that are under way at most.
+        Maximum number of a tenant's requests in flight.
     requests
-        Requests of each tenant, from the first of its trace; all if left out.
+        Requests of each tenant, from the start of its trace; all by default.
     speed
-        How much faster than recorded; as fast as answers come if left out.
+        How much faster than recorded; as fast as answers come by default.
 
     """
     how = options.shown(show)
@@ -322,7 +325,7 @@ def load(
 
 @app.command
 def reload(target: str, /) -> None:
-    """Let a running server take its changed stack file over, and fail if it refuses.
+    """Let a running server load its changed stack file, and fail if it refuses.
 
     Parameters
     ----------

@@ -11,10 +11,11 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from cachewright import advising, retraining, words
+from cachewright import words
 from cachewright.cli import options, output, parsing, train_caching, train_models
 from cachewright.cli.advise import Target
 from cachewright.cli.progress import progress
+from cachewright.live import advising, retraining
 from cachewright.train.reports import CachingReport
 
 
@@ -24,10 +25,10 @@ class HowArgs:
     """How models learn; what is left out is as in `train rc-rnn`, `icache` or `mlcache`."""
 
     epochs: int | None = None
-    """Epochs at most."""
+    """Maximum number of epochs."""
 
     patience: int | None = None
-    """Epochs that are no better before it ends; not of mlcache."""
+    """Stop after this many epochs without improvement; not for mlcache."""
 
     batch: int | None = None
     """Windows of an update; intervals of mlcache."""
@@ -48,22 +49,22 @@ class HowArgs:
     """Layers of rc-rnn, 1 to 3."""
 
     window: int | None = None
-    """Requests through which errors of rc-rnn are traced back."""
+    """Requests of rc-rnn's backpropagation through time."""
 
     updates: int | None = None
-    """Updates of an epoch of rc-rnn at most."""
+    """Maximum number of updates per epoch of rc-rnn."""
 
     stop: Literal["epochs", "loss", "hits"] | None = None
-    """When training of rc-rnn ends."""
+    """When training of rc-rnn stops."""
 
     balance: float | None = None
-    """Power of one over its frequency by which a label of rc-rnn counts (0 to 1)."""
+    """Weight labels of rc-rnn by their inverse frequency to this power (0 to 1)."""
 
     own: float | None = None
-    """Share of requests of which rc-rnn is told its own label of the one before (0 to 1)."""
+    """Share of requests for which rc-rnn's previous label is its own (0 to 1)."""
 
     feedback: Literal["labels", "scheduled", "none"] | None = None
-    """Whose labels rc-rnn is told."""
+    """Which previous labels rc-rnn sees."""
 
 
 def train(
@@ -79,20 +80,20 @@ def train(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train the models of a server's scheme on its last recordings, and let it take them over.
+    """Train the models of a server's scheme on its last recordings, and let it load them.
 
     The scheme is the policy `rc-rnn` or the partitioner `icache` or `mlcache`.
 
     Parameters
     ----------
     last
-        How far back recordings are learned from, whole ones.
+        How far back to learn from, in whole recordings.
     scheme
-        Which one is trained where the stack has two.
+        The scheme to train if the stack has two.
     tenant
-        Whose requests rc-rnn learns from; the only tenant whose model icache trains.
+        The tenant whose requests rc-rnn learns from, or whose model alone icache trains.
     share
-        The part of the recordings that trains; its last fifth says when to stop.
+        The part of the recordings used for training; its last fifth is for early stopping.
 
     """
     output.be_quiet(quiet)

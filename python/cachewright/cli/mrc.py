@@ -18,8 +18,8 @@ from cachewright.cli import curve_tables, options, output, parsing, timed
 from cachewright.cli import engine as engines
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.result import Curves
-from cachewright.spec import files_of
+from cachewright.results import Curves
+from cachewright.stack import files_of
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")

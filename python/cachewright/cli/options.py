@@ -10,18 +10,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import source
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
-from cachewright.source import Trace, TraceOptions
-from cachewright.stack_file import STACK_SUFFIX, is_stack_path
-from cachewright.types import PathLike
+
+if TYPE_CHECKING:
+    from cachewright.traces import Trace, TraceOptions
+    from cachewright.types import PathLike
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
 Source = Annotated[Path, Parameter(help="A stack file (TOML) or a trace.")]
@@ -49,8 +49,8 @@ Set = Annotated[
     Parameter(
         name="--set",
         negative=(),
-        help="Change a setting of the stack as KEY=VALUE (`--set cache.block=8KiB`), as often as "
-        "needed.",
+        help="Change a setting of the stack as KEY=VALUE (`--set cache.block=8KiB`); may be "
+        "repeated.",
     ),
 ]
 AcceptChanged = Annotated[
@@ -58,16 +58,16 @@ AcceptChanged = Annotated[
     Parameter(
         name="--accept-changed",
         negative=(),
-        help="Accept that the backing device of this tenant was changed while no server ran, as "
-        "often as needed.",
+        help="Accept that the backing device of this tenant was changed while no server ran; "
+        "may be repeated.",
     ),
 ]
 Vary = Annotated[
     list[str] | None,
     Parameter(
         negative=(),
-        help="Values of any setting to try as KEY=V1,V2 (`--vary replay.loop=open,closed`), as "
-        "often as needed; all combinations are run.",
+        help="Values of any setting to try as KEY=V1,V2 (`--vary replay.loop=open,closed`); "
+        "may be repeated. All combinations are run.",
     ),
 ]
 Threads = Annotated[
@@ -76,8 +76,8 @@ Threads = Annotated[
 Figures = Annotated[
     str | None,
     Parameter(
-        help="Also write each figure of the report as a file: svg, png, pdf, or several with "
-        "commas."
+        help="Also write each figure of the report as a file: svg, png, pdf, or several "
+        "separated by commas."
     ),
 ]
 Force = Annotated[bool, Parameter(name="--force", negative=(), show_default=False)]
@@ -93,7 +93,7 @@ Quiet = Annotated[
         name=["--quiet", "-q"],
         negative=(),
         show_default=False,
-        help="No progress and no notes on standard error.",
+        help="Print no progress and no notes on standard error.",
     ),
 ]
 
@@ -104,32 +104,35 @@ class TraceArgs:
     """How to open a trace."""
 
     format: str | None = None
-    """Format of the trace (see `list formats`); recognised from the content when left out."""
+    """Format of the trace (see `list formats`); detected from the content by default."""
 
     on_bad_record: Literal["fail", "skip"] = "fail"
-    """What to do with a malformed record: stop, or count it and go on."""
+    """What to do with a malformed record: stop (fail), or count and skip it (skip)."""
 
     option: Words = None
-    """An option of the format as KEY=VALUE, as often as needed."""
+    """An option of the format as KEY=VALUE; may be repeated."""
 
     volume: str | None = None
-    """Only this volume of the trace, or these with commas (`4,9`)."""
+    """Only this volume of the trace, or several separated by commas (`4,9`)."""
 
     by_volume: Annotated[bool, Parameter(negative=(), show_default=False)] = False
     """Make each volume of a trace a tenant of its own."""
 
     join: Annotated[bool | None, Parameter(negative="--no-join", show_default=False)] = None
-    """Take the files, or all that fit a quoted pattern, as one recording: one clock, and volumes of
-    one name joined. Files that differ only in a number at the end (`x.blktrace.0`) are taken so."""
+    """Read the files, or all that match a quoted pattern, as one recording: one clock, and volumes
+    with the same name joined. This is the default for files that differ only in a number at the end
+    (`x.blktrace.0`)."""
 
     def trace(self, path: PathLike | Sequence[PathLike]) -> Trace:
         """Return the trace at `path`, or the recording in several files.
 
         Errors: `SpecError` for an option without `=`.
         """
+        from cachewright.traces import Trace, opened_as
+
         how = self.options()
         if isinstance(path, str | os.PathLike):
-            path, how = source.opened_as(path, how)
+            path, how = opened_as(path, how)
         return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
 
     def given(self) -> list[str]:
@@ -139,6 +142,8 @@ class TraceArgs:
 
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
+        from cachewright.traces import TraceOptions
+
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume, self.by_volume)
 
@@ -184,6 +189,8 @@ def stack_alone(sources: Sequence[Path], trace: TraceArgs) -> Path | None:
 
     Errors: `SpecError` for a stack file beside others, or one with options of a trace.
     """
+    from cachewright.stack import STACK_SUFFIX, is_stack_path
+
     stack = next((path for path in sources if is_stack_path(path)), None)
     if stack is None:
         return None
@@ -224,13 +231,15 @@ class CacheArgs:
     """The cache: short for keys of the stack's `[cache]` table."""
 
     policy: str | None = None
-    """Replacement policies with commas (`lru,arc`; see `list policies`), or all."""
+    """Replacement policies, separated by commas (`lru,arc`; see `list policies`), or all."""
 
     capacity: str | None = None
-    """Cache sizes with commas (`64MiB,1GiB,10%wss`; %wss is a share of the working set)."""
+    """Cache sizes, separated by commas (`64MiB,1GiB,10%wss`; %wss is a share of the working
+    set)."""
 
     partition: str | None = None
-    """Ways to split the cache among tenants, with commas (`shared,hull`; see `list partitions`)."""
+    """Ways to split the cache among tenants, separated by commas (`shared,hull`; see `list
+    partitions`)."""
 
     block: str | None = None
     """Size of a cache block (`4KiB`)."""

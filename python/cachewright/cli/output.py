@@ -78,7 +78,7 @@ def print_json(document: Any) -> None:
     """Print a document, a record or a list of records as indented JSON."""
     import json
 
-    from cachewright.load import dump
+    from cachewright.documents import dump
 
     print(json.dumps(dump(document), indent=2, ensure_ascii=False))
 

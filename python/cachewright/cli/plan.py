@@ -28,7 +28,7 @@ Stack = Annotated[
     Path,
     Parameter(
         help="The stack file (TOML); at least one tenant has `goal_hit_ratio` or `goal_latency`, "
-        "the others get what goals leave. With `--fleet` a fleet file."
+        "the others share what is left. With `--fleet` a fleet file."
     ),
 ]
 
@@ -51,7 +51,7 @@ class FleetArgs:
     """Place the volumes of a fleet file (docs/planning.md) on hosts with the least flash."""
 
     grow: str | None = None
-    """Show what moves when volumes grow: `20%` for all, `NAME=50%` for one; several with commas."""
+    """Show what moves when volumes grow: `20%` for all, `NAME=50%` for one; separated by commas."""
 
     replay: options.On = False
     """Replay the hosts, and those of simpler ways to place volumes; count the goals met."""
@@ -123,8 +123,8 @@ def _plan_fleet(
     how: options.ShowArgs,
 ) -> None:
     from cachewright.cli import plan_fleet
-    from cachewright.load import table as table_of
-    from cachewright.placement.planning import plan_fleet as planned
+    from cachewright.documents import table as table_of
+    from cachewright.fleet.placement.planning import plan_fleet as planned
 
     if set or size != (SizeArgs() if size else None):
         found = "--set" if set else "--partition or --precision"

@@ -13,7 +13,7 @@ from cachewright.answers import FleetPlanAnswer, PlacementChange
 from cachewright.cli import output
 from cachewright.cli.parsing import split_values
 from cachewright.cli.tables import Column, table
-from cachewright.placement.host_files import host_name
+from cachewright.fleet.placement.host_files import host_name
 
 # Changes that are shown one by one; the others are in the document.
 SHOWN = 5

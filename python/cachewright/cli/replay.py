@@ -13,8 +13,7 @@ from cachewright.cli import output
 from cachewright.cli.progress import progress
 
 if TYPE_CHECKING:
-    from cachewright.answers import RunAnswer
-    from cachewright.spec import SpecLike
+    from cachewright.stack import SpecLike
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
@@ -48,29 +47,38 @@ class Wanted(NamedTuple):
 
 def replay(job: Job, wanted: Wanted) -> None:
     """Run a job and show its answer. Errors: as `api.run`."""
+    from cachewright import api
+
     wants_report = wanted.report or bool(wanted.figures)
     folder = wanted.out
     if folder is None and wants_report:
         folder = RESULTS / name_of(job)
-    answer = _run(job, wanted, folder)
+    with progress() as on_progress:
+        result = api.compare(
+            job.stack,
+            job.vary,
+            settings=job.settings,
+            out=folder,
+            threads=wanted.threads,
+            fresh=wanted.fresh,
+            progress=on_progress,
+        )
     for sentence in job.notes:
         output.note(sentence)
     if wanted.json:
-        output.print_json(answer)
+        output.print_json(result.answer)
     elif wanted.csv:
         from cachewright.cli import rows
 
-        output.print_csv(rows.of_result(answer))
+        output.print_csv(rows.of_result(result.answer))
     else:
         from cachewright.cli import compared
 
-        compared.show(answer)
+        compared.show(result.answer)
     if folder is not None and not wanted.is_data:
         output.say(f"result: {folder}")
     if folder is not None and wants_report:
-        from cachewright.result import Result
-
-        path = Result(answer, folder).report(folder / REPORT_FILE, wanted.figures)
+        path = result.report(folder / REPORT_FILE, wanted.figures)
         if not wanted.is_data:
             output.say(f"report: {path}")
 
@@ -81,24 +89,3 @@ def name_of(job: Job) -> str:
 
     document = api.check(job.stack, settings=job.settings)
     return str(document.get("name") or "stack")
-
-
-def _run(job: Job, wanted: Wanted, folder: Path | None) -> RunAnswer:
-    from cachewright import running, stack_file
-
-    if isinstance(job.stack, Path):
-        stack = stack_file.read(job.stack)
-    else:
-        from cachewright import spec
-
-        stack = spec.load(job.stack)
-    with progress() as on_progress:
-        return running.run_stack(
-            stack,
-            job.vary,
-            settings=job.settings,
-            out=folder,
-            threads=wanted.threads,
-            fresh=wanted.fresh,
-            progress=on_progress,
-        )

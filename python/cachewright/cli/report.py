@@ -30,7 +30,7 @@ Folders = Annotated[
     Path,
     Parameter(
         help="Folders that `run`, `compare`, `mrc`, `plan`, `wa`, `characterize` or `reproduce` "
-        "wrote with `--out` or `--report`; several are set side by side."
+        "wrote with `--out` or `--report`; several are shown side by side."
     ),
 ]
 
@@ -49,7 +49,7 @@ class PrintArgs:
     """Width of the files: column (85mm), middle (114mm), page (178mm), or millimetres (`120mm`)."""
 
     font: float | None = None
-    """Size of text in the files in points; 8 where only a width is given."""
+    """Size of text in the files in points; 8 if only a width is given."""
 
 
 def report(
@@ -59,14 +59,14 @@ def report(
     csv: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the HTML report of a result folder again, or of several side by side.
+    """Write the HTML report of a result folder, or of several results side by side.
 
     Parameters
     ----------
     out
         Folder of the report: the result's own, or `results/side-by-side` for several.
     csv
-        Print what several results share as CSV: a line per measure, row and result.
+        Print what several results have in common as CSV: a line per measure, row and result.
 
     """
     from cachewright.report import write_page

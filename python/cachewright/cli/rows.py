@@ -17,10 +17,9 @@ from cachewright.answers import (
     PlanAnswer,
     RunAnswer,
 )
-from cachewright.load import table
-from cachewright.record import values
+from cachewright.documents import table, values
 from cachewright.registries import Entry
-from cachewright.result_frames import ALL, capacity, case_keys, flash, without_name
+from cachewright.results import ALL, capacity, case_keys, flash, without_name
 
 Row = dict[str, Any]
 
@@ -34,7 +33,7 @@ def _of_case(case: Case) -> Iterator[Row]:
     head = {**case_keys(case), **capacity(case)}
     times: dict[str, Row] = {}
     if case.timing:
-        found = [*case.timing.tenants, timing.all_together(case.timing)]
+        found: list[timing.Line] = [*case.timing.tenants, timing.all_together(case.timing)]
         times = {line.name: timing.flat(line) for line in found}
     for tenant in case.tenants:
         rest = without_name(tenant)

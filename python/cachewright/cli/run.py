@@ -7,10 +7,13 @@ shown from `cachewright.cli.replay`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cachewright.cli import engine as engines
 from cachewright.cli import options, parsing
-from cachewright.cli.replay import Wanted, replay
-from cachewright.cli.sources import of_compare, of_run, of_volume
+
+if TYPE_CHECKING:
+    from cachewright.cli.replay import Wanted
 
 
 def run(
@@ -28,6 +31,9 @@ def run(
     Traces without a stack file get an LRU cache of a tenth of their working set unless the options
     say otherwise. On a stack file the options of the cache are short for `--set`.
     """
+    from cachewright.cli.replay import replay
+    from cachewright.cli.sources import of_run
+
     how = options.shown(show)
     job = of_run(sources, cache or options.CacheArgs(), trace or options.TraceArgs(), set)
     replay(job, _wanted(result, how))
@@ -45,13 +51,16 @@ def compare(
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Run all combinations of some settings and show the best.
+    """Run all combinations of settings and show the best.
 
     Traces without a stack file are compared under well-known policies at 0.1%, 1%, 10% and 40% of
     their working set unless the options say otherwise. On a stack file the options of the cache are
     short for `--vary`. Of a dataset (a folder, a glob, a URL, a manifest) each volume is compared
     by itself. With `--engine` each case of a stack or of traces is a task.
     """
+    from cachewright.cli.replay import replay
+    from cachewright.cli.sources import of_compare, of_volume
+
     how, to = options.shown(show), result or options.ResultArgs()
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
     if len(sources) == 1 and not args[1].join and engines.is_dataset(sources[0]):
@@ -68,6 +77,8 @@ def compare(
 
 def _wanted(result: options.ResultArgs | None, show: options.ShowArgs) -> Wanted:
     """Return what the options ask for. Errors: `SpecError` for an unknown kind of figure."""
+    from cachewright.cli.replay import Wanted
+
     args = result or options.ResultArgs()
     return Wanted(
         out=args.out,

@@ -15,8 +15,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import serving, words
+from cachewright import words
 from cachewright.cli import options, output, parsing
+from cachewright.live import serving
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -30,18 +31,18 @@ def serve(
     accept_changed: options.AcceptChanged = None,
     discard_dirty: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
 ) -> None:
-    """Serve the tenants' volumes over the network block device protocol until it is stopped.
+    """Serve the tenants' volumes over the network block device protocol (NBD) until stopped.
 
-    SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
-    answered, and all that was answered is durable. A second signal ends it at once, and so does
-    the first while it starts.
+    SIGINT and SIGTERM shut it down cleanly: it accepts no more clients, answers the requests it has
+    begun, and makes everything it has answered durable. A second signal, or one during the start,
+    ends it at once.
 
     Parameters
     ----------
     record
-        A new file for all that is decided: a trace that `run` replays.
+        Record every request and decision in a new file: a trace that `run` replays.
     discard_dirty
-        Go on without what only another set of cache devices has.
+        Start even if another set of cache devices has dirty blocks of the volumes; give them up.
 
     """
     began = threading.Event()

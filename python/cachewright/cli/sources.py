@@ -10,11 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cachewright import bare
 from cachewright._native import SpecError
 from cachewright.cli import options, parsing
 from cachewright.cli.replay import Job
-from cachewright.spec import SpecLike, is_stack_path
+from cachewright.stack import (
+    ALL,
+    USUAL_CAPACITIES,
+    USUAL_CAPACITY,
+    USUAL_POLICIES,
+    SpecLike,
+    expanded,
+    is_recording,
+    is_stack_path,
+    of_traces,
+    recording_notes,
+    short,
+)
 
 CACHE_KEYS = ("policy", "capacity", "partition", "block")
 
@@ -28,7 +39,7 @@ def of_run(
     """Return what `run` replays: one case. Errors: `SpecError`, also for several values."""
     settings = parsing.settings(set)
     for key, values in cache.values().items():
-        if len(values) > 1 or values == [bare.ALL]:
+        if len(values) > 1 or values == [ALL]:
             raise SpecError(
                 f"--{key}: found `{','.join(values)}`, expected one value; `compare` tries several"
             )
@@ -36,7 +47,7 @@ def of_run(
     stack = _stack(sources, trace)
     notes = _notes(sources, trace)
     if not isinstance(stack, Path) and not _gives("capacity", settings):
-        notes.append(f"capacity {bare.CAPACITY}, a share of the working set; --capacity sets it")
+        notes.append(f"capacity {USUAL_CAPACITY}, a share of the working set; --capacity sets it")
     return Job(stack, settings, {}, notes)
 
 
@@ -50,7 +61,7 @@ def of_compare(
     """Return what `compare` replays: all combinations. Errors: `SpecError`, also without any."""
     settings, found = parsing.settings(set), parsing.vary(vary or [])
     for key, values in cache.values().items():
-        same = next((other for other in found if bare.short(other) == key), key)
+        same = next((other for other in found if short(other) == key), key)
         found[same] = [*found.get(same, []), *values]
     stack, notes = _stack(sources, trace), _notes(sources, trace)
     if isinstance(stack, Path):
@@ -60,11 +71,11 @@ def of_compare(
                 "--vary KEY=V1,V2"
             )
     else:
-        for key, chosen in (("policy", bare.POLICIES), ("capacity", bare.CAPACITIES)):
+        for key, chosen in (("policy", USUAL_POLICIES), ("capacity", USUAL_CAPACITIES)):
             if not _gives(key, settings) and not _gives(key, found):
                 found[key] = list(chosen)
                 notes.append(f"{key} {', '.join(chosen)}; --{key} chooses others")
-    found, left_out = bare.expanded(stack, found, settings)
+    found, left_out = expanded(stack, found, settings)
     notes += [f"{key}=all leaves out {name}: {reason}" for key, name, reason in left_out]
     return Job(stack, settings, found, notes)
 
@@ -76,20 +87,20 @@ def of_volume(
     settings, found = parsing.settings(set), parsing.vary(vary or [])
     for key, values in cache.values().items():
         found[key] = [*found.get(key, []), *values]
-    for key, chosen in (("policy", bare.POLICIES), ("capacity", bare.CAPACITIES)):
+    for key, chosen in (("policy", USUAL_POLICIES), ("capacity", USUAL_CAPACITIES)):
         if not _gives(key, settings) and not _gives(key, found):
             found[key] = list(chosen)
     return found, settings
 
 
 def _gives(key: str, keys: dict[str, str] | dict[str, list[str]]) -> bool:
-    return any(bare.short(other) == key for other in keys)
+    return any(short(other) == key for other in keys)
 
 
 def _notes(sources: Sequence[Path], trace: options.TraceArgs) -> list[str]:
     if any(is_stack_path(path) for path in sources):
         return []
-    return bare.recording_notes(sources, trace.join)
+    return recording_notes(sources, trace.join)
 
 
 def _stack(sources: Sequence[Path], trace: options.TraceArgs) -> SpecLike:
@@ -97,6 +108,6 @@ def _stack(sources: Sequence[Path], trace: options.TraceArgs) -> SpecLike:
     stack = options.stack_alone(sources, trace)
     if stack is not None:
         return stack
-    if bare.is_recording(sources, trace.join):
-        return bare.stack_of([list(sources)], trace.options())
-    return bare.stack_of(sources, trace.options())
+    if is_recording(sources, trace.join):
+        return of_traces([list(sources)], trace.options())
+    return of_traces(sources, trace.options())

@@ -13,10 +13,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import watching, words
+from cachewright import words
 from cachewright.answers import BlockCounts, GoalStatus, LiveStatus, RequestStatus, TenantStatus
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
+from cachewright.live import watching
 
 NS_PER_US = 1e3
 RATIO = "ratio"
@@ -43,16 +44,16 @@ def top(
     interval: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Show what a live server does, tenant by tenant, until it is interrupted.
+    """Show the activity of a live server by tenant, until interrupted.
 
     Parameters
     ----------
     target
         The stack file of the server, or the address of its monitor (`serve.monitor`).
     once
-        Show it once and end. So it is where the output is no terminal.
+        Print once and exit (default when stdout is not a terminal).
     interval
-        Seconds between two looks.
+        Seconds between updates.
 
     """
     how = options.shown(show)

@@ -14,13 +14,13 @@ from typing import Annotated, Literal, TypeVar
 
 from cyclopts import App, Parameter
 
-from cachewright import _native, api, bare, targets, traces, words
+from cachewright import _native, api, targets, traces, words
 from cachewright.cli import info as info_view
 from cachewright.cli import options, output, parsing
 from cachewright.cli.options import TraceArgs
 from cachewright.cli.progress import progress
-from cachewright.held import OPS
-from cachewright.source import split_options
+from cachewright.stack import is_recording, names_of, recording_notes
+from cachewright.traces import OPS, split_options
 
 T = TypeVar("T")
 
@@ -121,9 +121,9 @@ def convert(
     target
         The file to write.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -162,9 +162,9 @@ def slice_(
     first
         Keep at most so many requests.
     to_format
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -212,9 +212,9 @@ def merge(
     scale
         Factor on a trace's times, as NAME=0.5 for twice as fast.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -225,9 +225,9 @@ def merge(
     selection = traces.Selection(volume=how.volume)
     write = Writing(out, to, to_option, force)
     args = trace or TraceArgs()
-    for note in bare.recording_notes(paths, args.join):
+    for note in recording_notes(paths, args.join):
         output.note(note)
-    if bare.is_recording(paths, args.join):
+    if is_recording(paths, args.join):
         if start or scale:
             given = "--start" if start else "--scale"
             raise _native.SpecError(
@@ -242,7 +242,7 @@ def merge(
             "found options behind a trace to merge, expected `format` alone: `trace convert` reads "
             "it with its options first"
         )
-    names = bare.names_of([path for path, _ in own])
+    names = names_of([path for path, _ in own])
     starts = _by_name(start or [], "--start", names, _native.parse_duration)
     scales = _by_name(scale or [], "--scale", names, _factor)
     inputs = [
@@ -274,11 +274,11 @@ def synth(
     target
         The file to write.
     seed
-        Another seed than the description's.
+        Use this seed instead of the description's.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 

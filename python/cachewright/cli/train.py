@@ -21,7 +21,7 @@ from cachewright.cli import options, output, parsing, train_caching, train_kinds
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import StackOrTrace, files_of, is_stack_path
+from cachewright.stack import StackOrTrace, files_of, is_stack_path
 from cachewright.train import Trained, checks, train_shiro
 
 TRAIN = Flags("train")
@@ -52,7 +52,7 @@ def shiro(
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Train on the earlier part of a trace; judge on the later part and on other traces.
+    """Train on the earlier part of a trace; evaluate on the later part and on other traces.
 
     Of a dataset (a folder, a glob, a URL, a manifest) each volume has a model in the folder `out`.
 
@@ -63,9 +63,9 @@ def shiro(
     trainer
         The trainer: native (in Rust) or jax.
     judge
-        Another stack or trace to judge on, as often as needed.
+        Another stack or trace to evaluate on; may be repeated.
     judge_volume
-        Another volume of the same trace to judge on, as often as needed.
+        Another volume of the same trace to evaluate on; may be repeated.
     force
         Replace the model file if it exists.
 

@@ -18,7 +18,7 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import files_of, load
+from cachewright.stack import files_of, load
 from cachewright.train import RcRnnTraining, checks, train_rc_rnn
 from cachewright.train.reports import CachingReport
 from cachewright.train.store import file_name, report_name
@@ -43,7 +43,7 @@ class NetworkArgs:
     """Layers, 1 to 3."""
 
     window: int = 100
-    """Requests through which errors are traced back."""
+    """Requests of backpropagation through time."""
 
 
 @Parameter(name="*")
@@ -52,16 +52,16 @@ class LearnArgs:
     """How it learns."""
 
     epochs: int = 40
-    """Epochs at most."""
+    """Maximum number of epochs."""
 
     patience: int = 10
-    """Epochs that are no better before it ends."""
+    """Stop after this many epochs without improvement."""
 
     stop: Literal["epochs", "loss", "hits"] = "epochs"
-    """When it ends: after all epochs, or by the loss, or by hits that the model's labels bring."""
+    """When to stop: after all epochs, by the loss, or by the hits that the model's labels give."""
 
     updates: int = 60
-    """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
+    """Maximum number of updates per epoch, on a part of the trace that is drawn for each epoch."""
 
     batch: int = 32
     """Windows of an update."""
@@ -70,13 +70,14 @@ class LearnArgs:
     """RMSprop's rate."""
 
     balance: float = 0.0
-    """Power of one over its frequency by which a label counts (0 to 1)."""
+    """Weight labels by their inverse frequency to this power (0 to 1)."""
 
     own: float = 0.0
-    """Share of requests told the model's own label of the one before, as in use (0 to 1)."""
+    """Share of requests for which the previous label is the model's own, as in use (0 to 1)."""
 
     feedback: Literal["labels", "scheduled", "none"] = "none"
-    """labels (as own says), scheduled (the model's own, ever more), or none (it sees neither)."""
+    """Previous labels that the model sees: labels (as own says), scheduled (more and more its own),
+    or none."""
 
 
 def rc_rnn(
@@ -95,7 +96,7 @@ def rc_rnn(
     lessons: options.LessonArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Train a caching model of `rc-rnn` on the earlier requests of a stack; judge on the rest.
+    """Train a caching model of `rc-rnn` on the earlier requests of a stack; evaluate on the rest.
 
     With an engine each of several seeds is a task.
 
@@ -104,15 +105,15 @@ def rc_rnn(
     out
         Folder for the model (KIND.safetensors) and its report (KIND.json).
     kind
-        Name of the kind of workload; the stack's tenant's when left out.
+        Name of the kind of workload; the name of the stack's tenant by default.
     share
-        The part of the requests that trains; its last fifth says when to stop.
+        The part of the requests used for training; its last fifth is for early stopping.
     seeds
-        Train so often from other random numbers, into folders seed1, seed2, ...
+        Repeat the training with this many seeds, in folders seed1, seed2, ...
     judge
-        Another stack of one tenant to judge on, whole, as often as needed.
+        Another stack of one tenant to evaluate on as a whole; may be repeated.
     force
-        Replace the model of that kind which the folder holds.
+        Replace the folder's model of that kind.
 
     """
     lessons = lessons or options.LessonArgs()

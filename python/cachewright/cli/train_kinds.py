@@ -17,8 +17,8 @@ from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.source import Trace
-from cachewright.spec import files_of
+from cachewright.stack import files_of
+from cachewright.traces import Trace
 from cachewright.train import checks
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
 from cachewright.train.reports import KindsReport
@@ -45,23 +45,23 @@ class KindArgs:
     """Requests of a window."""
 
     without: options.Words = None
-    """A feature that the model does not see, as often as needed; `address` when left out, `none`
-    for all."""
+    """A feature to hide from the model; may be repeated. By default `address`; `none` hides
+    nothing."""
 
     share: str = "70%"
-    """The part of each volume that trains; its last fifth says when to stop."""
+    """The part of each volume used for training; its last fifth is for early stopping."""
 
     most: int = 1500
-    """Windows of a kind that train, at most."""
+    """Maximum number of training windows per kind."""
 
     seed: int = 1
-    """Root of the random numbers."""
+    """Seed of the random numbers."""
 
     epochs: int = 60
-    """Epochs at most."""
+    """Maximum number of epochs."""
 
     patience: int = 8
-    """Epochs without a better validation error before it ends."""
+    """Stop after this many epochs without a better validation error."""
 
     batch: int = 64
     """Windows per update."""
@@ -82,20 +82,20 @@ def kinds(
     quiet: options.Quiet = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
-    """Train a model that tells kinds of workloads apart; judge it on the traces' later parts.
+    """Train a model that classifies workloads; evaluate it on the traces' later parts.
 
-    It learns from all traces at once: one task, without an engine.
+    It learns from all traces at once, without `--engine`.
 
     Parameters
     ----------
     out
-        The model file to write (`.safetensors`); its report goes beside.
+        The model file to write (`.safetensors`); its report is written next to it.
     by
         The characterizer (`list characterizers`).
     judge
-        KIND=TRACE that only judges, whole, as often as needed.
+        KIND=TRACE used as a whole for evaluation only; may be repeated.
     force
-        Replace the model file, and what goes beside it, if they exist.
+        Replace the model file and its report if they exist.
 
     """
     output.be_quiet(quiet)

@@ -17,8 +17,7 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.demand import LEAST_GAIN
-from cachewright.spec import files_of
+from cachewright.stack import files_of
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
@@ -26,6 +25,7 @@ from cachewright.train import (
     train_icache,
     train_mlcache,
 )
+from cachewright.train.demand import LEAST_GAIN
 from cachewright.train.reports import Errors, ModelReport, PartitionerReport, TenantReport
 from cachewright.train.store import FLOAT_SUFFIX, REPORT, SUFFIX
 
@@ -42,13 +42,13 @@ class WindowArgs:
     steps: Annotated[int, SEGMENTS("steps")] = 180
 
     window: int = 180
-    """Steps that a model reads."""
+    """Steps in a window that a model reads."""
 
     stride: int | None = None
     """Steps from window to window; a twentieth of an interval when left out."""
 
     share: str = "60%"
-    """The part of the replay that trains; its last fifth says when to stop."""
+    """The part of the replay used for training; its last fifth is for early stopping."""
 
     features: str = "1111"
     """Which of intensity, write ratio, request bytes and unique ratio the models see (0 is off)."""
@@ -69,7 +69,7 @@ class LabelArgs:
     """Share of the response before the step, of the largest gain, or of the whole gain."""
 
     retrain_every: int = 0
-    """Intervals after which a network is trained on with what was seen until then; 0: never."""
+    """Train a network further after this many intervals, with everything seen so far; 0: never."""
 
 
 @Parameter(name="*")
@@ -78,10 +78,10 @@ class LearnArgs:
     """How networks learn."""
 
     epochs: int = 60
-    """Epochs at most."""
+    """Maximum number of epochs."""
 
     patience: int = 8
-    """Epochs without a better validation error before it ends."""
+    """Stop after this many epochs without a better validation error."""
 
     batch: int = 64
     """Windows per update."""
@@ -103,9 +103,9 @@ def icache(
     force: options.Force = False,
     lessons: options.LessonArgs | None = None,
 ) -> None:
-    """Train a model of `icache` per tenant on the earlier part of a stack; judge on the rest.
+    """Train a model of `icache` per tenant on the earlier part of a stack; evaluate on the rest.
 
-    One replay serves all tenants: one task, without an engine.
+    All tenants are trained from one replay, without `--engine`.
 
     Parameters
     ----------
@@ -114,9 +114,10 @@ def icache(
     model
         lstm as published, or an mlp or a forest that see windows pooled.
     seeds
-        Train so often from other random numbers, into folders seed1, seed2, ...
+        Repeat the training with this many seeds, in folders seed1, seed2, ...
     begin
-        Folder of an earlier training whose networks are trained on, as for new days of a trace.
+        Folder of an earlier training whose networks are trained further, for example on new days of
+        a trace.
     force
         Replace the models that the folder holds.
 
@@ -159,18 +160,18 @@ def mlcache(
     force: options.Force = False,
     lessons: options.LessonArgs | None = None,
 ) -> None:
-    """Train the model of `mlcache` on the earlier part of a stack; judge on the rest.
+    """Train the model of `mlcache` on the earlier part of a stack; evaluate on the rest.
 
-    It learns from all tenants at once: one task, without an engine.
+    It learns from all tenants at once, without `--engine`.
 
     Parameters
     ----------
     out
-        The model file to write (`.safetensors`); its report goes beside.
+        The model file to write (`.safetensors`); its report is written next to it.
     share
-        The part of the replay that trains; its last fifth picks the best epoch.
+        The part of the replay used for training; its last fifth selects the best epoch.
     seed
-        Root of the random numbers.
+        Seed of the random numbers.
     epochs
         Epochs.
     batch
@@ -178,7 +179,7 @@ def mlcache(
     rate
         Adam's rate.
     force
-        Replace the model file, and what goes beside it, if they exist.
+        Replace the model file and its report if they exist.
 
     """
     lessons = lessons or options.LessonArgs()

@@ -23,7 +23,7 @@ def view(
     *,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = 0,
 ) -> None:
-    """Browse the results below a folder in a browser, until it is interrupted.
+    """Browse the results below a folder in a browser, until interrupted.
 
     The page is served to this machine only. It lists and filters results, opens their reports, sets
     several side by side and overlays their curves.
@@ -31,7 +31,7 @@ def view(
     Parameters
     ----------
     port
-        Port of the page; 0 takes a free one.
+        Port of the page; 0 chooses a free one.
 
     """
     from cachewright.viewing import make_server

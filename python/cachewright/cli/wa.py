@@ -20,7 +20,7 @@ from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.result import Amplification
+from cachewright.results import Amplification
 from cachewright.summary import best_index
 
 REPORT_FILE = "report.html"

@@ -1,7 +1,7 @@
 """Policies written in Python, to read and to start from.
 
 For: showing every protocol. Must never know: traces. `verdicts` is for `run` and `compare`; of
-`cachewright.plugin`, `lru` is the short, slow way (one access at a time), `fifo` the fast one
+`cachewright.policies`, `lru` is the short, slow way (one access at a time), `fifo` the fast one
 (numpy batches).
 """
 

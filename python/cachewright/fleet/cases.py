@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
 from cachewright._native import SpecError
-from cachewright.datasets.files import JOURNAL_SUFFIX, scratch
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, scratch
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
 from cachewright.policies import Finder
-from cachewright.spec import files_of, load
-from cachewright.stack_file import Stack, pairs, plain, vary_pairs
+from cachewright.stack import Stack, files_of, load, pairs, plain, vary_pairs
 
 if TYPE_CHECKING:
-    from cachewright.spec import Settings, SpecLike
+    from cachewright.stack import Settings, SpecLike
     from cachewright.types import PathLike, Progress
 
 CASE = "cachewright.fleet.cases:case"

@@ -26,13 +26,13 @@ from cachewright.answers import (
     CurvesAnswer,
     RunAnswer,
 )
-from cachewright.datasets.files import JOURNAL_SUFFIX
-from cachewright.datasets.manifest import Reading
-from cachewright.datasets.volumes import Dataset, open_dataset
+from cachewright.documents import load
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
+from cachewright.fleet.datasets.manifest import Reading
+from cachewright.fleet.datasets.volumes import Dataset, open_dataset
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
-from cachewright.load import load
 
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
@@ -160,19 +160,19 @@ def _model_written(name: str, value: Row, out: Path) -> Row:
 
 
 def _curve_rows(value: Row) -> list[Row]:
-    from cachewright.result import Curves
+    from cachewright.results import Curves
 
     return Curves(load(CurvesAnswer, value), None).points.to_dicts()
 
 
 def _case_rows(value: Row) -> list[Row]:
-    from cachewright.result import Result
+    from cachewright.results import Result
 
     return Result(load(RunAnswer, value), None).cases.to_dicts()
 
 
 def _amplification_rows(value: Row) -> list[Row]:
-    from cachewright.result import Amplification
+    from cachewright.results import Amplification
 
     return Amplification(load(AmplificationAnswer, value), None).cases.to_dicts()
 

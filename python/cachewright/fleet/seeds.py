@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import RunError
-from cachewright.datasets.files import JOURNAL_SUFFIX
+from cachewright.documents import load, table, values
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
 from cachewright.fleet.journal import Journal
-from cachewright.load import load, table
-from cachewright.record import values
-from cachewright.spec import files_of
+from cachewright.stack import files_of
 from cachewright.train.rc_rnn import train_rc_rnn
 from cachewright.train.rc_rnn_training import RcRnnTraining
 from cachewright.train.reports import CachingModel, CachingReport

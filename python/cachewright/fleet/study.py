@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import targets, words
 from cachewright._native import SCHEMA_VERSION, SpecError, __version__
-from cachewright.datasets.files import JOURNAL_SUFFIX
-from cachewright.datasets.manifest import Reading
-from cachewright.datasets.volumes import Volume, open_dataset
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
+from cachewright.fleet.datasets.manifest import Reading
+from cachewright.fleet.datasets.volumes import Volume, open_dataset
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from cachewright import _native, api, characterized
 from cachewright.answers import CurvesAnswer
-from cachewright.datasets.reduce import begun, sampled
-from cachewright.datasets.volumes import trace_of
+from cachewright.documents import dump
+from cachewright.fleet.datasets.reduce import begun, sampled
+from cachewright.fleet.datasets.volumes import trace_of
 from cachewright.fleet.over import character_row
-from cachewright.load import dump
-from cachewright.source import Trace
+from cachewright.traces import Trace
 
 THREADS = 1
 MOSTLY = 0.8

@@ -14,10 +14,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from cachewright import api, bare, characterized
-from cachewright.datasets.volumes import trace_of
-from cachewright.load import dump
-from cachewright.source import Trace
+from cachewright import api, characterized
+from cachewright.documents import dump
+from cachewright.fleet.datasets.volumes import trace_of
+from cachewright.stack import expanded, of_traces
+from cachewright.traces import Trace
 
 THREADS = 1
 
@@ -54,8 +55,8 @@ def compare(
 ) -> dict[str, Any]:
     """Return all combinations of `vary` on a volume; `all` stands for what can run on it."""
     with trace_of(volume["paths"], volume["volume"], reading) as trace:
-        stack = bare.stack_of([_path(trace)], trace.how())
-        values, _ = bare.expanded(stack, vary, settings)
+        stack = of_traces([_path(trace)], trace.how())
+        values, _ = expanded(stack, vary, settings)
         found = api.compare(stack, values, settings=settings, threads=THREADS)
         return _named(dump(found.answer), trace, volume)
 

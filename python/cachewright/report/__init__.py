@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cachewright.amplification import AmplificationFrames
     from cachewright.report.figure import Figure
     from cachewright.report.printed import PrintStyle
-    from cachewright.result_frames import CurveFrames, RunFrames
+    from cachewright.results import CurveFrames, RunFrames
 
 FIGURE_FOLDER = "figures"
 __all__ = [

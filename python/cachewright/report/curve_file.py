@@ -12,7 +12,7 @@ from cachewright import words
 from cachewright._native import RunError
 
 if TYPE_CHECKING:
-    from cachewright.result_frames import CurveFrames
+    from cachewright.results import CurveFrames
 
 KINDS = (".svg", ".png", ".pdf")
 NAME = "miss-ratio-curves"

@@ -19,7 +19,7 @@ from cachewright.report.marks import Tip
 from cachewright.report.plots import COLOURS, Panel, Plot, Ramp, Series, data, distinct
 
 if TYPE_CHECKING:
-    from cachewright.result_frames import RunFrames
+    from cachewright.results import RunFrames
 
 # Drives with more parts than this are not drawn part by part.
 MOST_DIES = 1024

@@ -14,7 +14,7 @@ from cachewright.report import charts
 from cachewright.report.figure import Figure
 
 if TYPE_CHECKING:
-    from cachewright.result_frames import RunFrames
+    from cachewright.results import RunFrames
 
 SERIES_CASES = 3
 

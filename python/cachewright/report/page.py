@@ -18,7 +18,7 @@ from cachewright.report.style import STYLE
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
-    from cachewright.result_frames import RunFrames
+    from cachewright.results import RunFrames
 
 TENANT_COLUMNS = 8
 

@@ -11,13 +11,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cachewright import characterized, documents, result, side_by_side
+from cachewright import characterized, documents, side_by_side
+from cachewright import results as result
 from cachewright._native import SpecError
 from cachewright.report import curves, figures, timed
 from cachewright.report import side_by_side as beside
 from cachewright.report.figure import Figure
 from cachewright.report.page import page, whole_page
-from cachewright.result import Amplification, Curves, Result
+from cachewright.results import Amplification, Curves, Result
 from cachewright.side_by_side.folders import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.

@@ -27,7 +27,7 @@ from cachewright.report.plots import (
 )
 
 if TYPE_CHECKING:
-    from cachewright.result_frames import RunFrames
+    from cachewright.results import RunFrames
 
 CASES = 6
 NS_PER_MS = 1e6

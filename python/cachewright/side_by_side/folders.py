@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cachewright import characterized, documents, measures, result
+from cachewright import characterized, documents, measures
+from cachewright import results as result
 from cachewright._native import SpecError
 from cachewright.answers import (
     AmplificationAnswer,

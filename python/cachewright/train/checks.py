@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachewright._native import SpecError
-from cachewright.spec import PathLike
 from cachewright.train.store import SUFFIX
+from cachewright.types import PathLike
 
 
 def part(name: str, found: float) -> None:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cachewright._native import SpecError
-from cachewright.demand import Reading, Segments, TenantSegments
-from cachewright.spec import Settings, SpecLike
+from cachewright.stack import Settings, SpecLike
+from cachewright.train.demand import Reading, Segments, TenantSegments
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.demand import LEAST_GAIN, Reading, Segments, TenantSegments
-from cachewright.record import values
-from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.documents import values
+from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
+from cachewright.train.demand import LEAST_GAIN, Reading, Segments, TenantSegments
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
 from cachewright.train.model_file import FOREST, Normalisation
@@ -33,6 +33,7 @@ from cachewright.train.reports import (
     Windows,
 )
 from cachewright.train.store import PartitionerTrainings, add, file_name, float_name, update_name
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +58,7 @@ class ICacheTraining:
     """Steps of an interval."""
 
     window: int = 180
-    """Steps that a model reads."""
+    """Steps in a window that a model reads."""
 
     stride: int | None = None
     """Steps from window to window; a twentieth of an interval when left out."""

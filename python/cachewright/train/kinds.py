@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, cast
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.record import values
-from cachewright.source import TraceLike, opened
+from cachewright.documents import values
+from cachewright.traces import TraceLike, opened
 from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cachewright import _native
-from cachewright.spec import Settings, SpecLike, load, pairs
+from cachewright.stack import Settings, SpecLike, load, pairs
 from cachewright.train.labelling import NO_DURATION
 from cachewright.train.reports import Agreement, Majority
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachewright import _native
-from cachewright.demand import Segments
-from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import Cutting
+from cachewright.train.demand import Segments
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation
@@ -33,6 +33,7 @@ from cachewright.train.reports import (
     Windows,
 )
 from cachewright.train.store import SUFFIX, PartitionerTrainings, add
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +49,7 @@ class MLCacheTraining:
     """How a model of mlcache is trained."""
 
     granules: int = 10
-    """Parts of the cache that labels are made of."""
+    """Parts into which the cache is divided for the labels."""
 
     share: float = 0.6
     """Part of the replay that trains; the rest judges."""

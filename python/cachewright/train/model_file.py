@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.answers import ModelDescription
-from cachewright.load import load, table
-from cachewright.record import Record
+from cachewright.documents import load, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +32,16 @@ WHOLE = ("tree.nodes", "node.feature")
 Tensors: TypeAlias = "Mapping[str, NDArray[np.float32] | NDArray[np.int32]]"
 
 
-class Head(Record):
+@dataclass(frozen=True, kw_only=True)
+class Head:
     """A head of a network, or the outputs of a forest."""
 
     name: str
     outputs: int
 
 
-class Forest(Record):
+@dataclass(frozen=True, kw_only=True)
+class Forest:
     """The shape of a forest."""
 
     trees: int
@@ -50,7 +51,8 @@ class Forest(Record):
     combine: str
 
 
-class Architecture(Record):
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
     """The shape of a model, as its file has it."""
 
     kind: str

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
 from cachewright.answers import Prediction, TrainAnswer
-from cachewright.load import load, table
-from cachewright.spec import PathLike, Settings, Stack, StackOrTrace, pairs, stack_of
+from cachewright.documents import load, table
+from cachewright.stack import Settings, Stack, StackOrTrace, pairs, stack_of
 from cachewright.train import checks
 from cachewright.train.by_name import NATIVE, hand_out
 from cachewright.train.window import Trainer
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     from cachewright.types import Progress

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks
 from cachewright.train.caching_course import Course
 from cachewright.train.labelled import Lessons, caching_lessons
 from cachewright.train.rc_rnn_training import RcRnnTraining
 from cachewright.train.store import CachingTrainings, file_name, float_name, report_name
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     from cachewright.types import Progress

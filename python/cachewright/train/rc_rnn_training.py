@@ -47,7 +47,7 @@ class RcRnnTraining:
     """
 
     updates: int = 60
-    """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
+    """Maximum number of updates per epoch, on a part of the trace that is drawn for each epoch."""
 
     rate: float = 1e-3
     balance: float = 0.0

@@ -1,18 +1,18 @@
 """What trainings say of what they made: the reports beside model files, as records.
 
-For: who trains, who shows what was trained, and readers of `training.json` and `KIND.json` through
-`cachewright.load`. Must never know: how anything is trained. Fields stand in the order in which
-they are written; one that is not given is not written. Settings are those of the training, by name.
+Readers of `training.json` and `KIND.json` get them through `cachewright.documents`. Fields stand in
+the order in which they are written; one that is not given is not written. Settings are those of the
+training, by name.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from cachewright.record import Record
 
-
-class Windows(Record):
+@dataclass(frozen=True, kw_only=True)
+class Windows:
     """Windows of each part of a replay."""
 
     train: int
@@ -22,7 +22,8 @@ class Windows(Record):
     test: int
 
 
-class Errors(Record):
+@dataclass(frozen=True, kw_only=True)
+class Errors:
     """How far answers are from the truth, in shares of the cache."""
 
     # Mean squared error.
@@ -33,7 +34,8 @@ class Errors(Record):
     hits: float | None = None
 
 
-class Naive(Record):
+@dataclass(frozen=True, kw_only=True)
+class Naive:
     """Errors of answers that need no model."""
 
     # The label of the interval before.
@@ -49,10 +51,11 @@ class Naive(Record):
         return min(one.mse for one in (*found, *([self.equal] if self.equal else [])))
 
 
-class ModelReport(Record):
+@dataclass(frozen=True, kw_only=True)
+class ModelReport:
     """A model of a partitioner."""
 
-    # Root of the random numbers.
+    # Seed of the random numbers.
     seed: int
     # Name of its file.
     file: str
@@ -80,7 +83,8 @@ class ModelReport(Record):
     updates: tuple[str, ...] | None = None
 
 
-class TenantReport(Record):
+@dataclass(frozen=True, kw_only=True)
+class TenantReport:
     """The models of one tenant, or of all tenants together."""
 
     # Name of the tenant.
@@ -91,7 +95,8 @@ class TenantReport(Record):
     models: tuple[ModelReport, ...]
 
 
-class PartitionerReport(Record):
+@dataclass(frozen=True, kw_only=True)
+class PartitionerReport:
     """The report of a training for `icache` or `mlcache`."""
 
     # Name of the partitioner.
@@ -104,14 +109,16 @@ class PartitionerReport(Record):
     tenants: tuple[TenantReport, ...]
 
 
-class KindWindows(Record):
+@dataclass(frozen=True, kw_only=True)
+class KindWindows:
     """Windows of one kind."""
 
     train: int
     validation: int
 
 
-class WatchedAccuracy(Record):
+@dataclass(frozen=True, kw_only=True)
+class WatchedAccuracy:
     """Share of windows that were right after an epoch, 0 to 1."""
 
     # Of those that train.
@@ -120,7 +127,8 @@ class WatchedAccuracy(Record):
     evaluation: float
 
 
-class JudgedVolume(Record):
+@dataclass(frozen=True, kw_only=True)
+class JudgedVolume:
     """What the windows of one volume were taken for."""
 
     # Name of the volume.
@@ -143,7 +151,8 @@ class JudgedVolume(Record):
     accuracy_of_ten: float | None
 
 
-class Confusion(Record):
+@dataclass(frozen=True, kw_only=True)
+class Confusion:
     """Answers of all volumes together."""
 
     # Answers by true kind and answered kind.
@@ -154,7 +163,8 @@ class Confusion(Record):
     accuracy: float | None
 
 
-class KindsReport(Record):
+@dataclass(frozen=True, kw_only=True)
+class KindsReport:
     """The report of a training that tells kinds of workloads apart."""
 
     # Name of the characterizer.
@@ -186,7 +196,8 @@ class KindsReport(Record):
     file: str | None = None
 
 
-class Requests(Record):
+@dataclass(frozen=True, kw_only=True)
+class Requests:
     """Requests of each part of a trace."""
 
     # Before the oracle's cache was full; they do not train.
@@ -198,7 +209,8 @@ class Requests(Record):
     test: int
 
 
-class Agreement(Record):
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
     """How often labels are those of an oracle, 0 to 1."""
 
     # Whether a request is cached.
@@ -209,14 +221,16 @@ class Agreement(Record):
     says_cached: float
 
 
-class Majority(Record):
+@dataclass(frozen=True, kw_only=True)
+class Majority:
     """How often the most frequent label is right, 0 to 1."""
 
     cached: float
     duration: float
 
 
-class HitRatios(Record):
+@dataclass(frozen=True, kw_only=True)
+class HitRatios:
     """Hit ratios of labels, 0 to 1; null where the blocks are not known."""
 
     # On what trained.
@@ -225,7 +239,8 @@ class HitRatios(Record):
     later: float | None
 
 
-class Fed(Record):
+@dataclass(frozen=True, kw_only=True)
+class Fed:
     """Agreement by what the model is told of the request before."""
 
     # The oracle's label.
@@ -234,7 +249,8 @@ class Fed(Record):
     own: Agreement
 
 
-class FedHits(Record):
+@dataclass(frozen=True, kw_only=True)
+class FedHits:
     """Hit ratios by what the model is told of the request before."""
 
     # The oracle's label.
@@ -243,7 +259,8 @@ class FedHits(Record):
     own: HitRatios
 
 
-class Epoch(Record):
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
     """What was found after an epoch."""
 
     # Updates so far.
@@ -254,7 +271,8 @@ class Epoch(Record):
     score: float | None = None
 
 
-class Elsewhere(Record):
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
     """A model on another workload."""
 
     majority: Majority
@@ -262,10 +280,11 @@ class Elsewhere(Record):
     own: Agreement
 
 
-class CachingModel(Record):
+@dataclass(frozen=True, kw_only=True)
+class CachingModel:
     """A caching model."""
 
-    # Root of the random numbers.
+    # Seed of the random numbers.
     seed: int
     # Name of its file.
     file: str
@@ -298,7 +317,8 @@ class CachingModel(Record):
     step_ns: float
 
 
-class Control(Record):
+@dataclass(frozen=True, kw_only=True)
+class Control:
     """What another learner makes of the same requests and labels."""
 
     # As in `Agreement`, on what was never seen.
@@ -309,7 +329,8 @@ class Control(Record):
     hits: float | None
 
 
-class CachingReport(Record):
+@dataclass(frozen=True, kw_only=True)
+class CachingReport:
     """The report of a training for `rc-rnn`."""
 
     scheme: str

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import targets
 from cachewright._native import SpecError
-from cachewright.load import table
-from cachewright.record import Record, values
-from cachewright.spec import toml_value
+from cachewright.documents import table, values
+from cachewright.stack import toml_value
 from cachewright.train.reports import CachingReport, Control, KindsReport, PartitionerReport
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Trainings:
     """Model files by name, and what is to be said of them (`training.json`)."""
 
     files: dict[str, bytes]
-    report: Record
+    report: Any
 
     @property
     def document(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import measures, result
+from cachewright import measures
+from cachewright import results as result
 from cachewright.side_by_side.folders import PLAN_FILE
 
 # By file name: the command, and whether the result has curves.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cachewright
-from cachewright.load import dump
+from cachewright.documents import dump
 
 Tables = Mapping[str, Any]
 

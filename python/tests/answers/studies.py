@@ -58,7 +58,7 @@ def _curves() -> Iterator[Case]:
 
 def _named(schemes: Any) -> list[str]:
     """Return names and settings of schemes as an option gives them."""
-    return [cachewright.spec.plain(scheme) for scheme in schemes]
+    return [cachewright.stack.plain(scheme) for scheme in schemes]
 
 
 def _wear() -> Iterator[Case]:

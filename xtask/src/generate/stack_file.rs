@@ -42,16 +42,17 @@ trace = \"mail.csv.zst\"
 /// What each table is, by its name.
 const TABLES: [(&str, &str); 7] = [
     ("", "The file itself"),
-    ("cache", "What is cached and how that is decided. The table must be there."),
+    ("cache", "What is cached and how that is decided. Required."),
     (
         "flash",
-        "The drive under the cache, or the log of a `flash-store`. Without it, none is followed.",
+        "The drive under the cache, or the log of a `flash-store`. If absent, no drive is \
+         modelled.",
     ),
     ("replay", "How traces are replayed."),
     (
         "serve",
         "Where a live server keeps the cache, and where clients connect ([serve.md](serve.md)). \
-         Replays do not read it.",
+         Replays ignore it.",
     ),
     ("tenant", "One table per tenant, at least one, as `[[tenant]]`."),
     ("tenant.noise", "Periods in which a tenant sends, and in which it does not."),
@@ -68,16 +69,16 @@ pub fn page() -> String {
             "tenant.noise" => "`noise` of a `[[tenant]]`".to_owned(),
             name => format!("`[{name}]`"),
         };
-        section(&mut page, &title, what, &keys);
+        section(&mut page, name, &title, what, &keys);
     }
-    let what = "What carries plans out. It needs `[device.cache]` and `[device.backing]`, or \
-                `[device.ssd]` alone with `system = \"ssd\"`. Further keys and all devices are in \
-                [devices.md](devices.md).";
-    section(&mut page, "`[machine]`", what, &MachineTable::keys());
+    let what = "The hardware that executes requests. It needs `[device.cache]` and \
+                `[device.backing]`, or `[device.ssd]` alone with `system = \"ssd\"`. Further keys \
+                and all devices are in [devices.md](devices.md).";
+    section(&mut page, "machine", "`[machine]`", what, &MachineTable::keys());
     page
 }
 
-fn section(page: &mut String, title: &str, what: &str, keys: &[Key]) {
+fn section(page: &mut String, table: &str, title: &str, what: &str, keys: &[Key]) {
     page.push_str(&format!("\n## {title}\n\n{what}\n\n"));
     page.push_str("| key | meaning | unit | default | accepted | applies | example |\n");
     page.push_str("|---|---|---|---|---|---|---|\n");
@@ -91,7 +92,7 @@ fn section(page: &mut String, title: &str, what: &str, keys: &[Key]) {
             key.accepted.replace('|', "\\|"),
             applies(key),
             key.name,
-            example(key),
+            example(table, key),
         ));
     }
 }
@@ -108,31 +109,74 @@ fn applies(key: &Key) -> String {
     }
 }
 
-/// A value that the key accepts.
-fn example(key: &Key) -> String {
-    match (&key.default, key.unit) {
-        (Some(value), _) if value.to_string() != "{  }" => value.to_string(),
-        (_, "size") => "\"64MiB\"".to_owned(),
-        (_, "bytes") => "\"4KiB\"".to_owned(),
-        (_, "time") => "\"90s\"".to_owned(),
-        (_, "time or share") => "\"50%\"".to_owned(),
-        (_, "ratio" | "share") => "0.9".to_owned(),
-        (_, "requests/s") => "2000".to_owned(),
-        (_, "bytes/s") => "\"50MiB\"".to_owned(),
-        (_, "requests" | "channels" | "connections") => "4".to_owned(),
-        (_, "file") if key.name == "state" => "\"live.cachewright-state\"".to_owned(),
-        (_, "file") => "\"mail.csv.zst\"".to_owned(),
-        (_, "folder") => "\"recordings\"".to_owned(),
-        (_, "files") if key.name == "devices" => "[\"cache.img\"]".to_owned(),
-        (_, "names") => "[\"web1\", \"web2.example\"]".to_owned(),
-        (_, "numbers") => "[3.0, 1.0]".to_owned(),
-        (_, "addresses") => "[\"unix:/run/cachewright.sock\"]".to_owned(),
-        (_, "files") if key.kind == "a list" => "[\"later.safetensors\"]".to_owned(),
-        (_, "files") => "{ mail = \"mail.safetensors\" }".to_owned(),
-        (_, "scheme") => "{ name = \"frequency\", model = \"kinds.json\" }".to_owned(),
-        (_, "table") => "{ on = \"2s\", off = \"2s\" }".to_owned(),
-        (_, "-") => "{ delimiter = \";\" }".to_owned(),
-        _ => "\"mail\"".to_owned(),
+/// Values that make sense for keys without a default, and for those whose default shows nothing, by
+/// table and key.
+const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("", "name", "\"mail-and-web\""),
+    ("cache", "capacity", "\"64MiB\""),
+    ("cache", "model", "\"mlcache.safetensors\""),
+    ("cache", "models", "{ mail = \"mail.safetensors\", web = \"web.safetensors\" }"),
+    ("cache", "workload", "\"mail\""),
+    ("cache", "characterize", "{ name = \"frequency\", model = \"kinds.safetensors\" }"),
+    ("cache", "sequential_cutoff", "\"1MiB\""),
+    ("flash", "page", "\"4KiB\""),
+    ("replay", "divisions", "\"served.parquet.divisions\""),
+    ("replay", "warmup", "\"10%\""),
+    ("replay", "stop", "\"90s\""),
+    ("replay", "throughput_window", "\"1s\""),
+    ("replay", "think_time", "\"2ms\""),
+    ("serve", "devices", "[\"/dev/disk/by-id/nvme-fast\"]"),
+    ("serve", "listen", "[\"unix:/run/cachewright.sock\", \"tcp:10809\"]"),
+    ("serve", "monitor", "\"127.0.0.1:9464\""),
+    ("serve", "state", "\"/var/lib/cachewright/main.cachewright-state\""),
+    ("serve", "record", "\"recordings\""),
+    ("serve", "dirty_high", "0.5"),
+    ("serve", "dirty_low", "0.4"),
+    ("serve", "background_bandwidth", "\"100MiB\""),
+    ("serve", "latency_target", "\"5ms\""),
+    ("serve", "backing_delay", "\"8ms\""),
+    ("serve", "tls", "\"required\""),
+    ("serve", "tls_certificate", "\"server-cert.pem\""),
+    ("serve", "tls_key", "\"server-key.pem\""),
+    ("serve", "tls_authorities", "\"clients-ca.pem\""),
+    ("tenant", "name", "\"mail\""),
+    ("tenant", "trace", "\"mail.csv.zst\""),
+    ("tenant", "history", "\"mail-yesterday.parquet\""),
+    ("tenant", "backing", "\"/dev/disk/by-id/ata-mail\""),
+    ("tenant", "export", "\"mail-volume\""),
+    ("tenant", "clients", "[\"web1\", \"web2.example\"]"),
+    ("tenant", "max_connections", "8"),
+    ("tenant", "max_iops", "2000"),
+    ("tenant", "max_bandwidth", "\"50MiB\""),
+    ("tenant", "format", "\"alibaba\""),
+    ("tenant", "volume", "\"4\""),
+    ("tenant", "start", "\"10s\""),
+    ("tenant", "stop", "\"50%\""),
+    ("tenant", "weight", "2.0"),
+    ("tenant", "schedule", "[3.0, 1.0]"),
+    ("tenant", "channels", "[0, 1]"),
+    ("tenant", "model", "\"mail.safetensors\""),
+    ("tenant", "goal_hit_ratio", "0.6"),
+    ("tenant", "goal_latency", "\"2ms\""),
+    ("tenant", "goal_response", "\"5ms\""),
+    ("tenant", "goal_p99", "\"20ms\""),
+    ("tenant", "options", "{ time_unit = \"us\" }"),
+    ("tenant", "queue_depth", "4"),
+    ("tenant", "think_time", "\"2ms\""),
+    ("tenant", "noise", "{ on = \"2s\", off = \"10s\" }"),
+    ("tenant", "sample", "\"10%\""),
+    ("tenant", "request", "\"64KiB\""),
+    ("tenant", "model_updates", "[\"mail-later.safetensors\"]"),
+    ("tenant.noise", "on", "\"2s\""),
+    ("tenant.noise", "off", "\"10s\""),
+];
+
+/// A value that makes sense for a key of a table; empty for a key that has none.
+fn example(table: &str, key: &Key) -> String {
+    let own = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (table, key.name);
+    match EXAMPLES.iter().find(own) {
+        Some((.., value)) => (*value).to_owned(),
+        None => key.default_text(),
     }
 }
 
@@ -141,29 +185,72 @@ mod tests {
     use super::*;
     use std::path::Path;
 
+    const FILE: &str = "[cache]\ncapacity = \"1MiB\"\n[flash]\n[[tenant]]\nname = \"a\"\n\
+                        trace = \"a.csv\"\n[[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n";
+
+    /// What a key may need beside it: each example is to be accepted with one of these.
+    const BESIDE: &[&[(&str, &str)]] = &[
+        &[],
+        &[("cache.workload", "\"mail\""), ("cache.models", "{ mail = \"m.safetensors\" }")],
+        &[("tenant.a.model", "\"a.safetensors\"")],
+        &[("replay.loop", "\"closed\"")],
+        &[("serve.devices", "[\"cache.img\"]"), ("serve.listen", "[\"tcp:10809\"]")],
+        &[
+            ("replay.loop", "\"closed\""),
+            ("tenant.a.noise.on", "\"1s\""),
+            ("tenant.a.noise.off", "\"1s\""),
+        ],
+        &[
+            ("serve.tls", "\"available\""),
+            ("serve.tls_certificate", "\"c.pem\""),
+            ("serve.tls_key", "\"k.pem\""),
+            ("serve.tls_authorities", "\"a.pem\""),
+        ],
+    ];
+
+    fn refusal(name: &str, value: &str, beside: &[(&str, &str)]) -> Option<String> {
+        let own = [(name, value)];
+        let set =
+            beside.iter().chain(&own).map(|(key, value)| (key.to_string(), value.to_string()));
+        let set: Vec<(String, String)> = set.collect();
+        let found = cachewright_experiment::spec::parse_any(FILE, Path::new("s.toml"), &set);
+        found.err().map(|error| error.to_string())
+    }
+
     #[test]
-    fn every_key_is_on_the_page_with_a_value_that_is_accepted() {
-        let page = page();
+    fn every_key_is_on_the_page_with_an_example_that_a_stack_can_have() {
+        let (page, mut wrong) = (page(), Vec::new());
         for (table, keys) in cachewright_stack::tables_of_file() {
             for key in keys {
                 assert!(
                     !key.doc.is_empty()
                         && page.contains(&format!("| `{}` | {}", key.name, key.doc))
                 );
-                if ["tenant.noise", ""].contains(&table) {
-                    continue;
-                }
-                let name = if table == "tenant" { "tenant.a" } else { table };
-                let set = [(format!("{name}.{}", key.name), example(&key))];
-                let text = "[cache]\ncapacity = \"1MiB\"\n[flash]\n[[tenant]]\nname = \"a\"\n\
-                            trace = \"a.csv\"\n";
-                let found = cachewright_experiment::spec::parse(text, Path::new("s.toml"), &set);
-                if let Err(error) = found {
-                    let error = error.to_string();
-                    assert!(!error.contains("unknown key"), "{error}");
-                    assert!(!error.contains(&format!("expected {}", key.kind)), "{error}");
+                let name = match table {
+                    "" => key.name.to_owned(),
+                    "tenant" => format!("tenant.a.{}", key.name),
+                    "tenant.noise" => format!("tenant.a.noise.{}", key.name),
+                    table => format!("{table}.{}", key.name),
+                };
+                let value = example(table, &key);
+                let refusals: Vec<Option<String>> =
+                    BESIDE.iter().map(|beside| refusal(&name, &value, beside)).collect();
+                if value.is_empty() || refusals.iter().all(Option::is_some) {
+                    wrong.push(format!("{name} = {value}: {refusals:?}"));
                 }
             }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_example_is_one_of_a_key() {
+        let keys: Vec<(&str, String)> = cachewright_stack::tables_of_file()
+            .into_iter()
+            .flat_map(|(table, keys)| keys.into_iter().map(move |key| (table, key.name.to_owned())))
+            .collect();
+        for (table, name, _) in EXAMPLES {
+            assert!(keys.contains(&(*table, (*name).to_owned())), "`{table}.{name}` is no key");
         }
     }
 }

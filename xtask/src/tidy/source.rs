@@ -127,7 +127,8 @@ fn kind_of(path: &str, text: &str) -> FileKind {
 /// Whole files of tests, and the items under `#[cfg(test)]`.
 fn test_lines(path: &str, kind: FileKind, code: &str) -> Vec<bool> {
     let count = code.lines().count();
-    let in_tests = path.starts_with("tests/") || path.contains("/tests/");
+    let in_tests = ["tests/", "crates/testkit/"].iter().any(|folder| path.starts_with(folder))
+        || path.contains("/tests/");
     if in_tests || path.ends_with("/tests.rs") || path.ends_with("_tests.rs") {
         return vec![true; count];
     }

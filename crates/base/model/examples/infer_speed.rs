@@ -4,9 +4,6 @@
 //! infer_speed`. Units: nanoseconds per step with a carried state, per window from a zero state and
 //! per prediction, normalisation and heads included; the least of nine rounds.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,8 +11,10 @@ use std::time::Instant;
 use cachewright_model::{
     Combine, FloatModel, ForestModel, Int8Model, Isa, Model, NetworkKind, State, StoredModel,
 };
+use cachewright_testkit::models::{
+    random_forest, random_int8, random_model, sequence, shape, stored_forest,
+};
 use cachewright_types::Seed;
-use common::{random_forest, random_int8, random_model, sequence, shape, stored_forest};
 
 /// Steps whose features differ; they are gone through again and again.
 const STEPS: usize = 64;

@@ -4,14 +4,12 @@
 //! Must never know: traces. Peak memory is the process's own, so pass the name of one method as a
 //! third argument to see it alone.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use cachewright_curve::{
     BlockName, Curve, CurveSet, Curves, Method, MiniSettings, MiniSim, PolicyCurves,
     ShardsRateSettings, ShardsSizeSettings, StackDistance,
 };
 use cachewright_policy::{Access, Verdict, registry};
+use cachewright_testkit::streams::{ZipfBlocks, dense, keys_of};
 use cachewright_types::{BlockId, BlockKey, Seed, TenantId, VolumeKeys};
 
 /// CPU seconds this thread has used (Linux), or 0 where the system does not say.
@@ -75,10 +73,10 @@ fn main() {
     let blocks: u32 = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(1_000_000);
     let only = arguments.next();
     let selected = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    let mut zipf = common::ZipfBlocks::new(blocks, Seed(1));
+    let mut zipf = ZipfBlocks::new(blocks, Seed(1));
     let ranks: Vec<BlockId> = (0..accesses).map(|_| zipf.draw()).collect();
-    let stream = common::dense(ranks.iter().map(|block| u64::from(block.0)));
-    let keys = common::keys_of(&ranks, VolumeKeys::new(TenantId(0), 0));
+    let stream = dense(ranks.iter().map(|block| u64::from(block.0)));
+    let keys = keys_of(&ranks, VolumeKeys::new(TenantId(0), 0));
     drop((zipf, ranks));
     println!("stream of {accesses} accesses; peak {}", peak_mib());
     let mut exact = None;

@@ -1,5 +1,5 @@
 //! Write amplification of Shiro beside rule-based schemes on traces of overwrites:
-//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]`; records as in `tests/common`, replayed
+//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]`; records as in `overwrites` of the testkit, replayed
 //! file after file; SCHEMES is a list such as `none,2r,shiro/adjusted-greedy/window_share=0.2`.
 //!
 //! For: measuring. Prints per scheme (F - U) / U over the whole run and over its second half, and
@@ -7,17 +7,14 @@
 //! misses of meta pages and the loss of int8 against f32 on each next window's dataset. Must never
 //! know: how schemes decide. Units: 4 KiB pages, superblocks of 1 MiB, 7 % over-provisioning.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use cachewright_ftl::separation::shiro::{
     Confusion, LifetimeClass, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
 };
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, Geometry, HostRequest, NoSink, Separation, reclaim};
+use cachewright_testkit::overwrites::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Seed, Value};
-use common::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

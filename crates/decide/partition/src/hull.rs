@@ -81,7 +81,7 @@ impl Registered for HullShares {
     type Settings = HullSettings;
     const ENTRY: Entry = Entry {
         name: "hull",
-        doc: "each block where the convex minorants of the miss-ratio curves fall most",
+        doc: "each block to the tenant whose miss-ratio curve (its convex hull) falls most",
         source: "Wang et al., OC-Cache, section III-A",
         needs: &[Need::Interval, Need::Curve],
     };

@@ -48,7 +48,7 @@ impl Registered for Memshare {
     type Settings = MemshareSettings;
     const ENTRY: Entry = Entry {
         name: "memshare",
-        doc: "a guarantee for each tenant by weight, and a pool that goes where more would hit",
+        doc: "a guarantee for each tenant by weight, and a pool for those who would hit more",
         source: "Cidon et al., Memshare (ATC 2017), sections 3 and 4",
         needs: &[Need::Interval, Need::Curve],
     };

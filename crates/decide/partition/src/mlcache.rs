@@ -39,7 +39,7 @@ impl Registered for MlCache {
     type Settings = MlCacheSettings;
     const ENTRY: Entry = Entry {
         name: "mlcache",
-        doc: "shares by a network over how soon each tenant's writes come back",
+        doc: "shares by a network over how soon each tenant rewrites its blocks",
         source: "Liu et al., MLCache (ICCAD 2020), as far as public",
         needs: &[Need::Interval, Need::JointModel, Need::Reuse],
     };

@@ -45,7 +45,7 @@ impl Registered for Opt {
     type Settings = OptSettings;
     const ENTRY: Entry = Entry {
         name: "opt",
-        doc: "least mean slowdown by the true response times of the interval to come",
+        doc: "smallest mean slowdown, by the true response times of the next interval",
         source: "ours: a bound with knowledge of the future",
         needs: &[Need::Interval, Need::Future],
     };

@@ -27,7 +27,7 @@ impl Registered for Scheduled {
     type Settings = ScheduledSettings;
     const ENTRY: Entry = Entry {
         name: "scheduled",
-        doc: "blocks in proportion to the tenants' weights of each interval, over and over",
+        doc: "blocks in proportion to the tenants' weights of each interval, repeated",
         source: "ours: proportional shares by largest remainder, at times that are known",
         needs: &[Need::Interval],
     };

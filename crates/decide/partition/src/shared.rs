@@ -15,7 +15,7 @@ impl Registered for SharedPool {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "shared",
-        doc: "one pool, from which every tenant takes",
+        doc: "one pool that all tenants share",
         source: "the usual cache of a shared device",
         needs: &[],
     };

@@ -65,7 +65,7 @@ impl Registered for SoftQosX {
     type Settings = SoftQosXSettings;
     const ENTRY: Entry = Entry {
         name: "soft-qos-x",
-        doc: "goals met from curves measured while running, the rest where curves fall most",
+        doc: "goals first, by curves measured in the run; the rest where curves fall most",
         source: "ours, after Patrick et al. (soft-qos) and Wang et al. (hull)",
         needs: &[Need::Interval, Need::Goal, Need::GoalResponses, Need::Curve],
     };

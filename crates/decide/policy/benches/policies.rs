@@ -3,22 +3,22 @@
 //! For: `cargo bench -p cachewright-policy [-- POLICY...]`, the table of `benches/policies.md`;
 //! under `cargo test` the same code runs with a hundredth of the accesses. Must never know: traces,
 //! engines. Two streams, with caches of a tenth of the blocks of the first: Zipf(1.0), and one of
-//! which four of five accesses miss (`inputs`). A quarter of the accesses fill the cache and are
+//! which four of five accesses miss. A quarter of the accesses fill the cache and are
 //! not timed. `lru` runs just before each policy, so that the ratio of the two holds on a busy
 //! machine. Policies that look at requests are told of one per access, a third of them writes.
 //! Reading, interning and the pre-pass for the policies that need the future are not in the time.
 //! `ACCESSES`, `CAPACITY` and `ROUNDS` in the environment change the size. Units: millions of
 //! accesses per second of the thread's processor time, median of the rounds.
 
-mod inputs;
-
+use cachewright_policy::rc_rnn::features::FeatureSet;
+use cachewright_policy::rc_rnn::model::HEADS;
 use cachewright_policy::replay::{AHEAD, count_hits};
 use cachewright_policy::{
-    Access, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, RequestInfo, Verdict,
-    entries, visit,
+    Access, Entry, FutureColumn, FutureSlice, NEVER, Need, Policy, PolicyVisitor, Registered,
+    RequestInfo, Verdict, entries, visit,
 };
+use cachewright_testkit::models::{RC_RNN_LAYERS, in_bytes, random_lstm};
 use cachewright_types::{BlockId, Seed};
-use inputs::{PUBLISHED, Stream, in_bytes, random_model};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 use std::time::Duration;
@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let capacity = number("CAPACITY").unwrap_or(100_000 / scale).max(1);
     let rounds = number("ROUNDS").unwrap_or(if full { 5 } else { 1 });
     let streams = [Stream::zipf(capacity * 10, count), Stream::misses(capacity, count)];
-    let model = in_bytes(&random_model(PUBLISHED, &mut Seed(3).rng())?)?.to_bytes()?;
+    let features = FeatureSet::Reuse.features();
+    let model = random_lstm(features, &HEADS, RC_RNN_LAYERS, &mut Seed(3).rng())?;
+    let model = in_bytes(&model)?.to_bytes()?;
     let wanted = |entry: &&Entry| names.is_empty() || names.iter().any(|name| *name == entry.name);
     let entries: Vec<_> = entries().into_iter().filter(wanted).collect();
     let mut runs = vec![[const { Vec::new() }; 2]; entries.len()];
@@ -165,4 +167,79 @@ fn count_request_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], first: usiz
 fn cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+}
+
+/// A stream of accesses and what is known of each one's future.
+pub struct Stream {
+    /// The blocks accessed, numbered by first appearance.
+    pub blocks: Vec<BlockId>,
+    /// How many different blocks there are.
+    pub distinct: usize,
+    /// Position of the next access to the same block.
+    pub next_uses: FutureColumn,
+    /// One over the distance to that access; 0 without one.
+    pub benefits: FutureColumn,
+}
+
+impl Stream {
+    /// Ranks drawn with probability proportional to 1/rank.
+    pub fn zipf(distinct: usize, count: usize) -> Stream {
+        let mut sum = 0.0;
+        let cumulative: Vec<f64> = (1..=distinct)
+            .map(|rank| {
+                sum += 1.0 / rank as f64;
+                sum
+            })
+            .collect();
+        let mut rng = Seed(42).derive("zipf").rng();
+        Stream::numbered(distinct, count, || {
+            let target = rng.unit() * sum;
+            cumulative.partition_point(|below| *below <= target)
+        })
+    }
+
+    /// Half of the accesses go to 1.5 times `capacity` blocks, half to 20 times as many: with a
+    /// cache of that capacity four of five miss.
+    pub fn misses(capacity: usize, count: usize) -> Stream {
+        let mut rng = Seed(42).derive("misses").rng();
+        let (few, many) = ((capacity * 3 / 2) as u64, (capacity * 20) as u64);
+        Stream::numbered(capacity * 20, count, || {
+            let span = if rng.below(2) == 0 { few } else { many };
+            rng.below(span) as usize
+        })
+    }
+
+    fn numbered(names: usize, count: usize, mut draw: impl FnMut() -> usize) -> Stream {
+        let mut ids: Vec<Option<BlockId>> = vec![None; names];
+        let mut distinct = 0;
+        let mut id_of = |name: usize| {
+            *ids[name.min(names - 1)].get_or_insert_with(|| {
+                distinct += 1;
+                BlockId(distinct - 1)
+            })
+        };
+        let blocks: Vec<BlockId> = (0..count).map(|_| id_of(draw())).collect();
+        let distinct = distinct as usize;
+        let next_uses = next_uses(&blocks, distinct);
+        let benefit = |(position, next): (usize, &u32)| match *next {
+            NEVER => 0.0,
+            next => 1.0 / (next as usize - position) as f32,
+        };
+        let benefits = next_uses.iter().enumerate().map(benefit).collect();
+        Stream {
+            blocks,
+            distinct,
+            next_uses: FutureColumn::NextUse(next_uses),
+            benefits: FutureColumn::Benefit(benefits),
+        }
+    }
+}
+
+fn next_uses(blocks: &[BlockId], distinct: usize) -> Vec<u32> {
+    let mut seen = vec![NEVER; distinct];
+    let mut next = vec![0; blocks.len()];
+    for (position, block) in blocks.iter().enumerate().rev() {
+        next[position] = std::mem::replace(&mut seen[block.index()], position as u32);
+    }
+    next
 }

@@ -4,13 +4,12 @@
 //! weights, as published (3 layers of 256 units) and small (1 of 64), in int8 and f32. Requests
 //! read or write 4 blocks at skewed places.
 
-#[path = "../benches/inputs/mod.rs"]
-mod inputs;
-
 use cachewright_policy::rc_rnn::RcRnn;
+use cachewright_policy::rc_rnn::features::FeatureSet;
+use cachewright_policy::rc_rnn::model::HEADS;
 use cachewright_policy::{Access, Policy, PolicyHooks, Registered, RequestInfo};
+use cachewright_testkit::models::{RC_RNN_LAYERS, in_bytes, random_lstm};
 use cachewright_types::{BlockId, Seed};
-use inputs::{PUBLISHED, in_bytes, random_model};
 use std::time::Instant;
 
 const BLOCKS: u32 = 100_000;
@@ -41,8 +40,9 @@ fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(50_000);
     println!("model            file bytes  us per request  requests per second");
-    for hidden in [PUBLISHED, &[64]] {
-        let stored = random_model(hidden, &mut Seed(3).rng())?;
+    for hidden in [RC_RNN_LAYERS, &[64]] {
+        let features = FeatureSet::Reuse.features();
+        let stored = random_lstm(features, &HEADS, hidden, &mut Seed(3).rng())?;
         let int8 = in_bytes(&stored)?;
         for (name, stored) in [("int8", &int8), ("f32", &stored)] {
             let file = stored.to_bytes()?;

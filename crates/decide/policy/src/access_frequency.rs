@@ -44,7 +44,7 @@ impl Registered for AccessFrequency {
     type Settings = AccessFrequencySettings;
     const ENTRY: Entry = Entry {
         name: "access-frequency",
-        doc: "a block enters if it was asked for more often than the least asked-for one held",
+        doc: "admits a block that was requested more often than the least requested cached one",
         source: "Klonatos et al. (Azor), NAS'11; Chen et al. (Hystor), ICS'11",
         needs: &[],
     };

@@ -121,7 +121,7 @@ impl Registered for Belady<false> {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "belady",
-        doc: "the block used again last leaves; every block is taken in",
+        doc: "evicts the block used again last; every block is admitted",
         source: "Belady, IBM Systems Journal 5(2), 1966",
         needs: &[Need::Future],
     };
@@ -135,7 +135,7 @@ impl Registered for Belady<true> {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "belady-bypass",
-        doc: "belady, but a block used again last of all stays out",
+        doc: "belady, but a block used again later than all cached ones is not admitted",
         source: "Mattson et al., IBM Systems Journal 9(2), 1970",
         needs: &[Need::Future],
     };

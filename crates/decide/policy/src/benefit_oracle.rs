@@ -37,7 +37,7 @@ impl Registered for BenefitOracle {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "benefit-oracle",
-        doc: "by true future uses and service times: a block comes in for one worth less",
+        doc: "by true future uses and service times: a block replaces one worth less",
         source: "Ebrahimi et al., RC-RNN, section 4.1",
         needs: &[Need::Benefit],
     };

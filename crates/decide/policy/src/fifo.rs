@@ -31,7 +31,7 @@ impl<const SECOND_CHANCE: bool> Registered for FifoQueue<SECOND_CHANCE> {
     const ENTRY: Entry = if SECOND_CHANCE {
         Entry {
             name: "clock",
-            doc: "first in, first out, but a block hit since its last round gets another",
+            doc: "first in, first out, but a block that was hit gets another round",
             source: "Corbató, A Paging Experiment with the Multics System, MIT Project MAC, 1968",
             needs: &[],
         }

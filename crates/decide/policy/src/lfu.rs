@@ -51,7 +51,7 @@ impl Registered for Lfu<false> {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "lfu",
-        doc: "the block accessed least often since it came leaves",
+        doc: "evicts the block accessed least often since it was admitted",
         source: "textbook; O(1) form of Shah, Mitra, Matani, 2010",
         needs: &[],
     };

@@ -64,7 +64,7 @@ impl Registered for Lirs {
     type Settings = LirsSettings;
     const ENTRY: Entry = Entry {
         name: "lirs",
-        doc: "blocks with short re-use distance keep all but a hundredth of the cache",
+        doc: "blocks with short re-use distance get all but a hundredth of the cache",
         source: "Jiang and Zhang, SIGMETRICS'02",
         needs: &[],
     };

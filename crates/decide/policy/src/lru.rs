@@ -22,7 +22,7 @@ impl Registered for Lru {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "lru",
-        doc: "the block not used for the longest time leaves",
+        doc: "evicts the block that was not used for the longest time",
         source: "Mattson et al., IBM Systems Journal 9(2), 1970",
         needs: &[],
     };

@@ -181,7 +181,8 @@ impl Registered for Reca {
     type Settings = RecaSettings;
     const ENTRY: Entry = Entry {
         name: "reca",
-        doc: "classes of requests come in and stay by the kind of workload (a simple reading)",
+        doc: "classes of requests are admitted and kept by the kind of workload (a simple \
+              reading)",
         source: "after Salkhordeh et al., IEEE TPDS 29(7), 2018",
         needs: &[Need::Requests],
     };

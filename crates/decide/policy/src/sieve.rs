@@ -40,7 +40,7 @@ impl Registered for Sieve {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "sieve",
-        doc: "a hand clears marks in place and takes the first block without one",
+        doc: "a hand clears marks in place and evicts the first block without one",
         source: "Zhang et al., SIEVE is Simpler than LRU, NSDI'24, Algorithm 1",
         needs: &[],
     };

@@ -66,7 +66,8 @@ impl Registered for Slru {
     type Settings = SlruSettings;
     const ENTRY: Entry = Entry {
         name: "slru",
-        doc: "lru in segments: a hit moves a block one segment up, the oldest of the lowest leaves",
+        doc: "lru in segments: a hit moves a block one segment up, the lowest one evicts its \
+              oldest",
         source: "Karedla, Love, Wherry, IEEE Computer 27(3), 1994",
         needs: &[],
     };

@@ -44,7 +44,7 @@ impl Registered for TwoQ {
     type Settings = TwoQSettings;
     const ENTRY: Entry = Entry {
         name: "2q",
-        doc: "newcomers pass a short queue; those asked for again after it join the main list",
+        doc: "new blocks pass a short queue; those requested again later join the main list",
         source: "Johnson and Shasha, VLDB'94, full version",
         needs: &[],
     };

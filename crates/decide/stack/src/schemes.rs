@@ -105,7 +105,7 @@ pub const SCHEMES: [NamedScheme; 13] = [
     },
     NamedScheme {
         name: "soft-qos-x",
-        doc: "goals met from curves measured while running, the rest where curves fall most",
+        doc: "goals first, by curves measured in the run; the rest where curves fall most",
         source: OURS,
         keys: &[("cache.partition", "soft-qos-x")],
         spec: "",

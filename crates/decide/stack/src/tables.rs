@@ -20,9 +20,9 @@ pub use tenant::{BadRecord, Lengths, NoiseTable, Operation, Pauses, TenantTable}
 declare! {
     /// Keys of the whole file.
     pub struct TopTable {
-        /// the stack's name, shown in tables; the file's name when left out
+        /// the stack's name, shown in tables; by default the file's name
         name: Option<String> = None, "text"; shares "pass, alone";
-        /// root of all randomness
+        /// seed of all random numbers
         seed: u64 = 1, "number", 0 ..= 9_223_372_036_854_775_807; shares "recording";
     }
 }
@@ -54,20 +54,21 @@ declare! {
         capacity: Option<Size> = None, "size"; shares "pass";
         /// size of a block, a power of two
         block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
-        /// which block stays; `auto` takes the scheme that fits the stack
+        /// which blocks are kept; `auto` chooses the policy that fits the stack
         policy: Scheme = Scheme::named("lru"), "scheme"; shares "pass";
-        /// how much of the cache each tenant gets; `auto` takes the scheme that fits the stack
+        /// how much of the cache each tenant gets; `auto` chooses the partitioner that fits the
+        /// stack
         partition: Scheme = Scheme::named("shared"), "scheme"; shares "pass, alone";
-        /// the model of all tenants together, for partitioners that predict by one
+        /// the model of all tenants together, for partitioners that use one
         model: Option<String> = None, "file"; applies "to partitioners that need such a model";
             shares "pass, alone";
         /// models of caching by kind of workload
         models: Texts = Texts::default(), "files"; applies "to policies that need a model";
             shares "pass";
-        /// the kind of workload to begin with
+        /// the kind of workload that is assumed at the start
         workload: Option<String> = None, "text"; applies "to policies that need a model";
             shares "pass";
-        /// what says which kind of workload runs, with its `model` and `every` how often
+        /// what detects the kind of workload, with its `model`, and `every` how often
         characterize: Option<Scheme> = None, "scheme"; applies "to policies that need a model";
             shares "pass";
         /// which channels hold which tenant's blocks
@@ -76,12 +77,12 @@ declare! {
         write: WriteMode = WriteMode::WriteBack, "word"; shares "pass";
         /// what a trim does to cached blocks
         trim: Trim = Trim::Drop, "word";
-        /// length of a sequential stream of reads or writes from which on its requests go past the
+        /// length of a sequential stream of reads or writes beyond which its requests go past the
         /// cache; 0B for none
         sequential_cutoff: Bytes = Bytes(0), "bytes"; applies "without `machine.system = \"ssd\"`";
-        /// sequential streams of a volume that are remembered
+        /// sequential streams that are tracked per volume
         sequential_streams: u32 = 128, "streams", 1 ..= 65_536; applies "with `sequential_cutoff`";
-        /// how a tenant's quota is split, so that cliffs of its curve become slopes
+        /// how a tenant's quota is split, so that cliffs in its miss-ratio curve become slopes
         shadow: Shadow = Shadow::None, "word";
     }
 }
@@ -126,11 +127,11 @@ declare! {
         /// what time zero is in each trace
         clock: ClockChoice = ClockChoice::Own, "word";
         /// how requests become blocks: all that a request touches, or one per request; `auto` is
-        /// one per request where every trace numbers objects and the capacity counts blocks
+        /// one per request if every trace numbers objects and the capacity counts blocks
         blocks: Blocks = Blocks::Auto, "word"; applies "without devices";
-        /// time between two divisions of the cache
+        /// time between two changes of the tenants' quotas
         interval: Nanos = Nanos(2_000_000_000), "time"; shares "recording, alone";
-        /// divisions that a live server recorded, made again instead of the partitioner's
+        /// quotas that a live server recorded, applied instead of the partitioner's
         divisions: Option<String> = None, "file"; applies "to recordings of live servers";
             shares "pass, alone";
         /// windows of the time series
@@ -139,12 +140,12 @@ declare! {
         /// of all tenants' reads and writes, or with `history` the other trace that each tenant
         /// names
         warmup: Warmup = Warmup::NONE, "time, share, requests or word"; shares "recording, outlook";
-        /// when every tenant stops that has no stop of its own
+        /// when every tenant stops that has no `stop` of its own
         stop: Option<Nanos> = None, "time"; shares "recording";
         /// width of the windows in which answers are counted by tenant; 0s for none
         throughput_window: Nanos = Nanos(0), "time"; needs "devices or closed loop";
             shares "pass, alone";
-        /// requests under way per tenant
+        /// requests in flight per tenant
         queue_depth: u32 = 8, "requests", 1 ..= 65_536; applies "in a closed loop"; shares "pass";
         /// pause after an answer
         think_time: Nanos = Nanos(0), "time"; applies "in a closed loop"; shares "pass";
@@ -154,12 +155,12 @@ declare! {
         /// duration of a miss
         miss_time: Nanos = Nanos(5_000_000), "time"; applies "without devices, and to goals";
             shares "pass, alone";
-        /// share of each tenant's accesses, from its first, that profiles it ahead of the run
+        /// share of each tenant's accesses, from its first, by which it is profiled before the run
         profile_share: f64 = 0.1, "ratio", 0.0 ..= 1.0; applies "to partitioners that need goals";
             shares "pass, alone";
-        /// measure every tenant's exact LRU curve beside the caches
+        /// also measure every tenant's exact LRU curve
         curves: bool = true, ""; shares "pass, alone";
-        /// block accesses kept in memory at most
+        /// maximum number of block accesses kept in memory
         max_accesses: u64 = 1_073_741_824, "accesses", 1 ..= 4_294_967_294;
     }
 }
@@ -171,17 +172,17 @@ declare! {
         separation: Scheme = Scheme::named("none"), "scheme"; shares "pass";
         /// which superblock is cleaned next
         reclaim: Scheme = Scheme::named("cost-benefit"), "scheme"; shares "pass";
-        /// physical pages beyond the logical ones, as a share of these
+        /// physical pages in excess of the logical ones, as a share of the logical ones
         over_provisioning: Percent = Percent(0.07), "share", 0 ..= 10; shares "pass";
         /// unit of erasing
         superblock: Bytes = Bytes(1_048_576), "bytes"; shares "pass";
-        /// unit of writing, a power of two; the smaller of 4KiB and `cache.block` when left out
+        /// unit of writing, a power of two; by default the smaller of 4KiB and `cache.block`
         page: Option<Bytes> = None, "bytes", 512 ..= 1_048_576; shares "pass";
         /// logical size of the drive
         capacity: Capacity = Capacity::Auto, "size"; shares "pass";
         /// superblocks kept free for writes of the cache
         reserve: u32 = 4, "superblocks", 2 ..= 1_048_576; shares "pass";
-        /// trim the place of a block that leaves the cache at once
+        /// trim a block's pages as soon as it is evicted from the cache
         trim_evicted: bool = false, ""; applies "under a cache, not to a `flash-store`";
             shares "pass";
     }

@@ -35,7 +35,7 @@ use crate::error::LiveError;
 use crate::offline::NoteLog;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::{BlockServer, ServedVolume};
-use cachewright_live::io::aside::Aside;
+use cachewright_live::io::batch::Aside;
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{DeviceFacts, FileFacts, FileTime};
 use cachewright_live::io::system::SystemIo;

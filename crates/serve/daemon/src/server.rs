@@ -24,7 +24,7 @@ use cachewright_live::blocks::{
     ServedVolume, ServerParts,
 };
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
-use cachewright_live::io::aside::Aside;
+use cachewright_live::io::batch::Aside;
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{
     FileAccess, Listener, open_file, passed_listener, tcp_listener, unix_listener,

@@ -45,10 +45,9 @@ const DOCUMENT: &str = "plan.json";
 declare! {
     /// Options of `plan`: which partitioners, and how precisely.
     pub struct SizeOptions {
-        /// partitioners to size the cache for; all that keep goals, and hull, equal and shared,
-        /// when left out
+        /// partitioners to size the cache for; by default all for goals, and hull, equal and shared
         partitions: Option<Vec<String>> = None, "names";
-        /// share by which an answer may be too large
+        /// how much too large an answer may be, as a share
         precision: f64 = 0.01, "ratio", 1e-9 ..= 1.0;
     }
 }

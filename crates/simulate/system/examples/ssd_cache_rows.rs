@@ -4,24 +4,18 @@
 //! never know: how a drive works. Units: microseconds, pages. The reference is MQSim as measured
 //! with exact nanoseconds; rows with cleaning are its repaired form.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // the modules of the test are used here
-
-#[path = "../tests/ssd_rows/mod.rs"]
-mod rows;
-#[path = "../../device/tests/ssd_flows/mod.rs"]
-mod ssd_flows;
-
+use cachewright_testkit::cached_drives::{rows, run};
 use std::time::Instant;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     println!("{:6} {:34} {:>12} {:>12} {:>8}", "row", "measure", "reference", "here", "off");
-    for row in rows::rows() {
+    for row in rows() {
         if !wanted.is_empty() && !wanted.iter().any(|name| name == row.id) {
             continue;
         }
         let start = Instant::now();
-        let found = rows::run(&row);
+        let found = run(&row);
         let seconds = start.elapsed().as_secs_f64();
         for ((name, reference, _), here) in row.expected.iter().zip(&found.values) {
             let off = 100.0 * (here / reference - 1.0);

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::common;
-
 use cachewright_model::{
     FloatModel, Int8Model, ModelError, NetworkKind, Numbers, StoredModel, Tensor, quantise,
 };
-use common::{random_int8, random_model, shape};
+use cachewright_testkit::models::{random_int8, random_model, shape};
 use proptest::prelude::*;
 
 fn small(kind: NetworkKind) -> StoredModel {

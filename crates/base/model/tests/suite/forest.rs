@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::common;
-
 use cachewright_model::{
     Combine, FloatModel, Forest, ForestModel, Int8Model, Model, ModelError, NetworkKind, Numbers,
     OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
+use cachewright_testkit::models;
+use cachewright_testkit::models::{random_forest, sequence, signed, stored_forest};
 use cachewright_types::Seed;
-use common::{random_forest, sequence, signed, stored_forest};
 use proptest::prelude::*;
 
 /// The slow model: a recursive walk, then a sum in the order of the trees.
@@ -157,7 +156,7 @@ fn a_path_that_is_too_long_is_refused() {
     }
     nodes.push(TreeNode::Leaf(vec![1.0]));
     let forest = Forest { trees: vec![Tree { nodes }], combine: Combine::Sum, base: vec![0.0] };
-    let description = common::forest_description(&forest, 1);
+    let description = models::forest_description(&forest, 1);
     let error = StoredModel::forest(description, &forest, vec![vec![0.0]]).unwrap_err();
     assert_eq!(error.to_string(), "tree 0: found a path of 65 splits, expected at most 64");
 }
@@ -178,7 +177,7 @@ fn forests_and_layers_are_told_apart() {
     assert_eq!(error, "found a forest model, expected one of layers");
     let error = quantise(&stored, &[&[0.0; 3]]).unwrap_err().to_string();
     assert_eq!(error, "found a forest model, expected one of layers");
-    let layers = common::random_model(common::shape(NetworkKind::Mlp, 3, &[4], &[2]), 1.0, 1);
+    let layers = models::random_model(models::shape(NetworkKind::Mlp, 3, &[4], &[2]), 1.0, 1);
     let error = ForestModel::new(&layers).unwrap_err().to_string();
     assert_eq!(error, "found a layered model, expected a forest");
     let error = ForestModel::new(&stored)
@@ -189,13 +188,13 @@ fn forests_and_layers_are_told_apart() {
 #[test]
 fn the_last_step_of_any_model_is_that_of_its_own_run() {
     for kind in [NetworkKind::Gru, NetworkKind::Lstm, NetworkKind::Mlp] {
-        let stored = common::random_model(common::shape(kind, 3, &[7], &[2]), 1.0, 3);
+        let stored = models::random_model(models::shape(kind, 3, &[7], &[2]), 1.0, 3);
         let features = sequence(&mut Seed(4).rng(), 3, 11);
         let float = FloatModel::new(&stored).unwrap();
         let whole = float.run(&mut float.zero_state(), &features).unwrap();
         let model = Model::load(&stored.to_bytes().unwrap()).unwrap();
         assert_eq!(model.last(&features).unwrap(), whole[20..]);
-        let stored = common::random_int8(&stored, 3);
+        let stored = models::random_int8(&stored, 3);
         let int8 = Int8Model::new(&stored).unwrap();
         let whole = int8.run(&mut int8.zero_state(), &features).unwrap();
         let whole: Vec<f32> = whole.iter().map(|output| *output as f32 / OUTPUT_ONE).collect();

@@ -1,9 +1,6 @@
 //! Models: their file, what they compute, how they are trained.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod boosting;
 mod files;
 mod forest;

@@ -1,10 +1,8 @@
 //! Every instruction set gives the same bits, and a carried state equals a whole sequence.
 
-use crate::common;
-
 use cachewright_model::{FloatModel, Int8Model, Isa, NetworkKind, State};
+use cachewright_testkit::models::{random_int8, random_model, sequence, shape};
 use cachewright_types::Seed;
-use common::{random_int8, random_model, sequence, shape};
 use proptest::prelude::*;
 
 /// A model's kind with sizes that are rarely a multiple of any vector's width.

@@ -3,11 +3,9 @@
 //! The files are written by scripts/make_infer_vectors.py; their test vectors hold JAX's outputs,
 //! checked against PyTorch's own modules.
 
-use crate::common;
-
 use cachewright_model::{FloatModel, Int8Model, State, StoredModel, argmax, quantise};
+use cachewright_testkit::models::{random_int8, random_model, sequence, shape, signed};
 use cachewright_types::{Rng, Seed};
-use common::{random_int8, random_model, sequence, shape, signed};
 
 const FILES: [(&str, &[u8]); 8] = [
     ("gru", include_bytes!("../data/gru.safetensors")),

@@ -3,7 +3,6 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../samples/mod.rs"]
 mod samples;
 
 mod as_written;

@@ -1,21 +1,15 @@
 //! LRU rows of the published miss counts of the CloudPhysics sample, from one pass each.
-//!
-//! Needs the reference data: `CACHEWRIGHT_SHARED`, else `../shared` beside the workspace.
-
-use crate::common;
 
 use cachewright_curve::{Curve, Curves, StackDistance};
-use common::dense;
-use std::path::PathBuf;
+use cachewright_testkit::reference_data;
+use cachewright_testkit::streams::dense;
 
 const SAMPLE: &str = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
 
-/// (sector, bytes) of each request, or nothing without the data or if it does not unpack.
+/// (sector, bytes) of each request, or nothing without the reference data.
 fn requests() -> Option<Vec<(u64, u64)>> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared");
-    let shared = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside.into(), PathBuf::from);
-    let file = std::fs::File::open(shared.join(SAMPLE)).ok()?;
-    let bytes = zstd::decode_all(file).ok()?;
+    let file = std::fs::File::open(reference_data(SAMPLE)?).unwrap();
+    let bytes = zstd::decode_all(file).unwrap();
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
     let records = bytes.chunks_exact(24);
     Some(records.map(|record| (number(&record[4..12]), number(&record[12..16]))).collect())
@@ -31,10 +25,7 @@ fn lru_curve(ids: impl Iterator<Item = u64>) -> Curve {
 
 #[test]
 fn both_views_of_the_sample_have_the_published_misses() {
-    let Some(requests) = requests() else {
-        println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-        return;
-    };
+    let Some(requests) = requests() else { return };
     let unit = lru_curve(requests.iter().map(|(sector, _)| *sector));
     assert_eq!(unit.accesses(), 113_872);
     for (size, misses) in [

@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
+use crate::keyed;
 use cachewright_curve::mini::rate_for;
 use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
 use cachewright_policy::{Access, Future, NEVER, Need, Verdict, registry};
+use cachewright_testkit::streams::{ZipfBlocks, dense, golden_ids};
 use cachewright_types::{BlockId, Seed};
-use common::{ZipfBlocks, golden_stream, keyed};
 use std::collections::HashSet;
 
 const BLOCKS: u32 = 30_000;
@@ -176,7 +175,7 @@ fn without_escalation_it_refuses_by_name_and_number() {
 
 #[test]
 fn golden_misses_come_out_at_every_size_in_one_pass() {
-    let stream = golden_stream();
+    let stream = dense(golden_ids());
     let settings = MiniSettings { rate: 1.0, ..MiniSettings::default() };
     let sizes = [100, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
     let golden = [190_485.0, 179_283.0, 170_869.0, 159_145.0, 136_955.0, 114_288.0, 89_995.0];

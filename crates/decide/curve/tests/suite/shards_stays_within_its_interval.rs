@@ -1,12 +1,11 @@
 //! Sampled curves: close to the exact one, honest about how close, exact where they see all.
 
-use crate::common;
-
+use crate::key;
 use cachewright_curve::{
     Curves, FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings, StackDistance,
 };
+use cachewright_testkit::streams::{ZipfBlocks, dense, golden_ids};
 use cachewright_types::{BlockId, Seed};
-use common::{ZipfBlocks, golden_stream, key};
 
 fn zipf_stream() -> Vec<BlockId> {
     let mut zipf = ZipfBlocks::new(50_000, Seed(11));
@@ -123,7 +122,7 @@ fn overlapping_samples_cover_too() {
 
 #[test]
 fn what_sees_every_block_is_exact() {
-    let stream = golden_stream();
+    let stream = dense(golden_ids());
     let truth = exact(&stream);
     let rate = fixed_rate(&stream, &ShardsRateSettings { rate: 1.0, salts: 8 }, 1);
     let size = fixed_size(&stream, &ShardsSizeSettings { max_blocks: 40_000, salts: 3 }, 1);
@@ -150,7 +149,7 @@ fn a_sample_never_holds_more_than_asked_and_says_what_it_cannot_tell() {
 
 #[test]
 fn the_same_seed_gives_the_same_curve() {
-    let stream = golden_stream();
+    let stream = dense(golden_ids());
     let settings = ShardsRateSettings { rate: 0.1, salts: 4 };
     let first = fixed_rate(&stream, &settings, 5);
     assert_eq!(first, fixed_rate(&stream, &settings, 5));

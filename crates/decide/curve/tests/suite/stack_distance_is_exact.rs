@@ -1,11 +1,9 @@
 //! The one-pass curve equals the definition, LRU simulations, and published miss counts.
 
-use crate::common;
-
 use cachewright_curve::{Curves, StackDistance};
 use cachewright_policy::{Access, Future, Verdict, registry};
+use cachewright_testkit::streams::{ZipfBlocks, dense, golden_ids};
 use cachewright_types::{BlockId, Seed};
-use common::{ListStack, ZipfBlocks, golden_stream};
 use proptest::prelude::*;
 
 /// Misses of libCacheSim's LRU on the golden synthetic stream.
@@ -19,10 +17,46 @@ const GOLDEN: [(u32, u64); 7] = [
     (20_000, 89_995),
 ];
 
+/// An LRU stack as in the definition: a list, newest first. `None` is a freed frame.
+#[derive(Default)]
+struct ListStack(Vec<Option<BlockId>>);
+
+impl ListStack {
+    /// The distance of an access, nothing if the block is not in the list.
+    fn access(&mut self, block: BlockId) -> Option<usize> {
+        let found = self.0.iter().position(|entry| *entry == Some(block));
+        let hole = self.0.iter().position(Option::is_none);
+        if let Some(index) = found {
+            self.0[index] = None;
+        }
+        // Whatever lies above the first free frame moves down into it.
+        match (hole, found) {
+            (Some(hole), Some(index)) if hole > index => self.0.remove(index),
+            (Some(hole), _) => self.0.remove(hole),
+            (None, Some(index)) => self.0.remove(index),
+            (None, None) => None,
+        };
+        self.0.insert(0, Some(block));
+        found.map(|index| index + 1)
+    }
+
+    /// Frees the block's frame.
+    fn remove(&mut self, block: BlockId) {
+        if let Some(index) = self.0.iter().position(|entry| *entry == Some(block)) {
+            self.0[index] = None;
+        }
+    }
+
+    /// Takes the block out and closes the gap.
+    fn forget(&mut self, block: BlockId) {
+        self.0.retain(|entry| *entry != Some(block));
+    }
+}
+
 #[test]
 fn one_pass_gives_the_golden_misses_at_every_size() {
     let mut stack = StackDistance::new();
-    for block in golden_stream() {
+    for block in dense(golden_ids()) {
         stack.access(block, false);
     }
     let curves = Curves::exact(stack.histogram());

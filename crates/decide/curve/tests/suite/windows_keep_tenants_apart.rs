@@ -1,13 +1,12 @@
 //! Curves per tenant and window: each tenant alone, each window its own accesses, stacks kept.
 
-use crate::common;
-
+use crate::{key, keyed};
 use cachewright_curve::{
     BlockName, CurveSet, Curves, Method, MiniSettings, PolicyCurves, ShardsRateSettings,
     ShardsSizeSettings, StackDistance,
 };
+use cachewright_testkit::streams::{ZipfBlocks, dense};
 use cachewright_types::{BlockId, BlockKey, Seed, TenantId};
-use common::{ZipfBlocks, keyed};
 
 const WINDOW: usize = 30_000;
 
@@ -140,8 +139,8 @@ fn curves_of<'a>(stream: impl Iterator<Item = BlockName<'a>>, mut set: CurveSet)
 fn assert_same(make: impl Fn() -> CurveSet, name: &str) {
     let mut draws = ZipfBlocks::new(4_000, Seed(5));
     let raw: Vec<BlockId> = (0..2 * WINDOW).map(|_| draws.draw()).collect();
-    let ordered = common::dense(raw.iter().map(|block| u64::from(block.0)));
-    let keys: Vec<BlockKey> = (0..4_000).map(|id| common::key(BlockId(id))).collect();
+    let ordered = dense(raw.iter().map(|block| u64::from(block.0)));
+    let keys: Vec<BlockKey> = (0..4_000).map(|id| key(BlockId(id))).collect();
     for stream in [ordered, raw] {
         let recorded = |id: &BlockId| BlockName::Recorded { id: *id, keys: &keys, index: id.0 };
         let recorded = curves_of(stream.iter().map(recorded), make());

@@ -18,7 +18,7 @@ impl Registered for AdjustedGreedy {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "adjusted-greedy",
-        doc: "greedy with a discount on superblocks of short-lived pages sealed of late",
+        doc: "greedy, with a discount on recently filled superblocks of short-lived pages",
         source: "Sun et al., Shiro, equation 1",
         needs: &[],
     };

@@ -19,7 +19,7 @@ impl Registered for FifoReclaim {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "fifo",
-        doc: "the superblock that was filled first",
+        doc: "the superblock that was filled first (first in, first out)",
         source: "Menon and Stockmeyer, IBM research report, 1995 (LRU)",
         needs: &[],
     };

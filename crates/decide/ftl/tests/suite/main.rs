@@ -3,9 +3,6 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod by_hand;
 mod closed_forms;
 mod dropped_pages;

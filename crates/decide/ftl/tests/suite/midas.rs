@@ -14,8 +14,8 @@ use cachewright_ftl::separation::midas::intervals::Intervals;
 use cachewright_ftl::separation::midas::{Midas, MidasSettings};
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, NoSink, Space, workload};
+use cachewright_testkit::reference_data;
 use cachewright_types::Seed;
-use std::path::PathBuf;
 
 fn fixed(logical_pages: u32, blocks: u32, block_pages: u32) -> Geometry {
     let space = Space::Fixed { blocks, reserve_blocks: 4, idle_blocks: 4 };
@@ -118,13 +118,8 @@ fn whole_runs_with_more_room_agree_as_well() {
 /// The 4 KiB blocks that the CloudPhysics sample writes, numbered in their order on the disk:
 /// 32-byte records of sequence, bytes, elements, command (42 writes), version, sector, time.
 fn cloudphysics() -> Option<(Vec<u32>, u32)> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
-    let shared = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
     let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.vscsi.zst";
-    let Ok(file) = std::fs::File::open(shared.join(sample)) else {
-        println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-        return None;
-    };
+    let file = std::fs::File::open(reference_data(sample)?).unwrap();
     let raw = zstd::decode_all(file).unwrap();
     let mut blocks = Vec::new();
     for record in raw.chunks_exact(32).filter(|record| record[12] == 42) {

@@ -6,23 +6,16 @@
 //! models are trained or quantised.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common;
-
 use cachewright_ftl::separation::shiro::{NativeTrainer, PAPER, Shiro, ShiroSettings};
 use cachewright_ftl::separation::{Registered, Separation, Write};
 use cachewright_ftl::{Geometry, HostRequest, NEVER, workload};
+use cachewright_testkit::overwrites::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
+use cachewright_testkit::reference_data;
 use cachewright_types::Seed;
-use common::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Page writes that are replayed of a volume: about twenty windows after its load.
 const MOST_WRITES: usize = 600_000;
-
-fn shared() -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
-    std::env::var_os("CACHEWRIGHT_SHARED").map_or(root, PathBuf::from)
-}
 
 /// Both precisions over the windows of a trace. A trim needs a drive and is left out: its page is
 /// then merely rewritten later.
@@ -69,14 +62,10 @@ fn check(name: &str, trace: &Trace) {
 
 #[test]
 fn int8_loses_less_than_a_hundredth_on_captured_windows() {
-    let folder = shared().join("traces/captured");
+    let Some(folder) = reference_data("traces/captured") else { return };
     for name in ["skewed", "mild"] {
         let files = ["load.csv.zst", "csv.zst"];
         let files = files.map(|end| folder.join(format!("overwrite-{name}.{end}")));
-        if !files.iter().all(|file| file.exists()) {
-            println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-            return;
-        }
         let mut trace = Trace::new((1 << 30) / PAGE_BYTES as u32);
         files.iter().for_each(|file| trace.add(file).unwrap());
         check(name, &trace);

@@ -52,7 +52,7 @@ impl Registered for DpResponse {
     type Settings = DpResponseSettings;
     const ENTRY: Entry = Entry {
         name: "dp-response",
-        doc: "least mean response by dynamic programming over curves and measured response times",
+        doc: "smallest mean response by dynamic programming over curves and measured times",
         source: "Hu et al., LAMA (ATC 2015), section 3; costs as in icache-x",
         needs: &[Need::Interval, Need::Curve, Need::Prices],
     };

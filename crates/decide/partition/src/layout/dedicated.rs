@@ -18,7 +18,7 @@ impl Registered for Dedicated {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "dedicated",
-        doc: "each tenant has the channels it asks for to itself, the others divide the rest",
+        doc: "each tenant has the channels it asks for to itself, the others share the rest",
         source: "static partitioning of channels",
         needs: &[Need::Channels],
     };

@@ -15,7 +15,7 @@ impl Registered for StripedLayout {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "striped",
-        doc: "every tenant's blocks go round all channels",
+        doc: "every tenant's blocks are striped over all channels",
         source: "Shared-Cache of Wang et al. (oc-cache), V",
         needs: &[],
     };

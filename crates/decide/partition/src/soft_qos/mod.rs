@@ -69,7 +69,7 @@ impl Registered for SoftQos {
     type Settings = SoftQosSettings;
     const ENTRY: Entry = Entry {
         name: "soft-qos",
-        doc: "smallest quotas that meet hit-ratio goals, read off curves fitted while running",
+        doc: "smallest quotas that meet hit-ratio goals, from curves fitted during the run",
         source: "Patrick et al., soft-QoS-based cache partitioning, section III",
         needs: &[Need::Interval, Need::Goal],
     };

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use crate::common;
-
 use cachewright_curve::signal::{
     BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
 };
@@ -13,6 +11,7 @@ use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
 };
+use cachewright_testkit::models::small_random_model;
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
@@ -176,13 +175,14 @@ fn models(name: &str, tenants: usize) -> Models {
     let mut given = Models::default();
     if needs.contains(&Need::Model) {
         let (names, notes) = (FEATURES.map(str::to_owned), [("granules", "10"), WINDOW]);
-        let file = common::random(NetworkKind::Lstm, &names, 2, &notes, 1).to_bytes().unwrap();
+        let file = small_random_model(NetworkKind::Lstm, &names, 2, &notes, 1).to_bytes().unwrap();
         given.each = vec![file; tenants];
     }
     if needs.contains(&Need::JointModel) {
         let bins = |tenant| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
         let names: Vec<String> = (0..tenants).flat_map(bins).collect();
-        let file = common::random(NetworkKind::Mlp, &names, tenants, &[], 1).to_bytes().unwrap();
+        let file =
+            small_random_model(NetworkKind::Mlp, &names, tenants, &[], 1).to_bytes().unwrap();
         given.joint = Some(file);
     }
     given

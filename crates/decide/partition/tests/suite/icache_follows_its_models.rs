@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
 use cachewright_curve::signal::{FEATURES, StepCounts, TenantSignals};
 use cachewright_model::{
     Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, NetworkKind,
@@ -15,8 +13,8 @@ use cachewright_partition::icache::predict::{
 };
 use cachewright_partition::icache::{ICache, ICacheSettings};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
+use cachewright_testkit::models::{constant_model, small_random_model};
 use cachewright_types::Seed;
-use common::{constant, random};
 
 const NOTES: [(&str, &str); 2] = [("granules", "10"), ("window_steps", "24")];
 
@@ -42,7 +40,7 @@ fn settings() -> ICacheSettings {
 fn icache(settings: &ICacheSettings, outputs: &[[f32; 2]]) -> ICache {
     let mut icache = ICache::new(settings, outputs.len(), Seed(1));
     let file = |outputs: &[f32; 2]| {
-        constant(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
+        constant_model(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
     };
     let models = Models { each: outputs.iter().map(file).collect(), ..Models::default() };
     icache.learn(&models).unwrap();
@@ -127,7 +125,7 @@ fn predicted(predictor: &Predictor) -> Vec<f64> {
 
 #[test]
 fn recurrent_models_see_the_latest_window_or_all_steps() {
-    let stored = random(NetworkKind::Lstm, &names(), 2, &NOTES, 3);
+    let stored = small_random_model(NetworkKind::Lstm, &names(), 2, &NOTES, 3);
     let all = steps(36);
     let flat: Vec<f32> = all.iter().flat_map(StepCounts::features).collect();
     let int8 = quantise(&stored, &[&flat]).unwrap();
@@ -148,7 +146,7 @@ fn recurrent_models_see_the_latest_window_or_all_steps() {
 
 #[test]
 fn models_without_a_state_see_the_window_pooled() {
-    let stored = random(NetworkKind::Mlp, &pooled_names(), 2, &NOTES, 4);
+    let stored = small_random_model(NetworkKind::Mlp, &pooled_names(), 2, &NOTES, 4);
     let looks = ModelInput { window_steps: 24, granules: 10, carried: true };
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     let all = steps(30);
@@ -188,7 +186,7 @@ fn models_of_another_shape_are_refused_by_name() {
         ICache::new(settings, 1, Seed(1)).learn(&models).unwrap_err()
     };
     let refusal = |kind, features: &[String], outputs: &[f32], notes: &[(&str, &str)]| {
-        let file = constant(kind, features, outputs, notes).to_bytes().unwrap();
+        let file = constant_model(kind, features, outputs, notes).to_bytes().unwrap();
         refused(vec![file], &settings())
     };
     assert_eq!(
@@ -225,7 +223,8 @@ fn models_of_another_shape_are_refused_by_name() {
         "model 1 of 1: found no note `window_steps`, expected one of 24"
     );
     let short = ICacheSettings { window_steps: 11, ..settings() };
-    let file = constant(NetworkKind::Mlp, &pooled_names(), &outputs, &NOTES).to_bytes().unwrap();
+    let file =
+        constant_model(NetworkKind::Mlp, &pooled_names(), &outputs, &NOTES).to_bytes().unwrap();
     assert_eq!(
         refused(vec![file], &short),
         "model 1 of 1: `window_steps`: found 11, expected at least 12 for a model of kind mlp"
@@ -235,11 +234,11 @@ fn models_of_another_shape_are_refused_by_name() {
 /// A model that always says so and takes over at the beginning of an interval.
 fn update(outputs: &[f32; 2], from: &str) -> Vec<u8> {
     let notes = [NOTES.as_slice(), &[("from_interval", from)]].concat();
-    constant(NetworkKind::Lstm, &names(), outputs, &notes).to_bytes().unwrap()
+    constant_model(NetworkKind::Lstm, &names(), outputs, &notes).to_bytes().unwrap()
 }
 
 fn first(outputs: &[f32; 2]) -> Vec<u8> {
-    constant(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
+    constant_model(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
 }
 
 #[test]
@@ -293,13 +292,13 @@ const FINE: [(&str, &str); 2] = [("granules", "1000"), ("window_steps", "24")];
 
 /// A model whose outputs depend on all steps.
 fn seeing(seed: u64) -> Vec<u8> {
-    random(NetworkKind::Lstm, &names(), 2, &FINE, seed).to_bytes().unwrap()
+    small_random_model(NetworkKind::Lstm, &names(), 2, &FINE, seed).to_bytes().unwrap()
 }
 
 /// A model that always says so and takes over at the eighth interval.
 fn eighth() -> Vec<u8> {
     let notes = [FINE.as_slice(), &[("from_interval", "8")]].concat();
-    constant(NetworkKind::Lstm, &names(), &[0.6, 0.8], &notes).to_bytes().unwrap()
+    constant_model(NetworkKind::Lstm, &names(), &[0.6, 0.8], &notes).to_bytes().unwrap()
 }
 
 /// The demands of both tenants over intervals of different steps; `before` is called ahead of each.

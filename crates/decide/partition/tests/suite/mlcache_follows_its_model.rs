@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
 use cachewright_curve::signal::{BINS, TenantSignals};
 use cachewright_model::NetworkKind;
 use cachewright_partition::mlcache::{MlCache, MlCacheSettings, input_names, inputs};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
+use cachewright_testkit::models::{constant_model, small_model};
 use cachewright_types::Seed;
-use common::{constant, model};
 
 fn learned(floor_blocks: u32, file: Vec<u8>) -> MlCache {
     let mut mlcache = MlCache::new(&MlCacheSettings { floor_blocks }, 2, Seed(1));
@@ -32,7 +30,7 @@ fn shares(quotas: &[u32]) -> CacheDivision {
 #[test]
 fn shares_are_a_softmax_by_largest_remainder_above_a_floor() {
     let outputs = [0.0, 3.0_f32.ln()];
-    let file = constant(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
+    let file = constant_model(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
     let mut mlcache = learned(1, file.clone());
     assert_eq!(divide(&mut mlcache, [None, None], 1001), shares(&[501, 500]), "no interval yet");
     assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&[1; 10])], 1001), shares(&[250, 751]));
@@ -51,7 +49,8 @@ fn a_model_sees_each_bin_at_its_place() {
         ("points.weight", 0 | 6) => 10.0,
         _ => 0.0,
     };
-    let file = model(NetworkKind::Mlp, &input_names(2), 2, &[], &mut weight).to_bytes().unwrap();
+    let file =
+        small_model(NetworkKind::Mlp, &input_names(2), 2, &[], &mut weight).to_bytes().unwrap();
     let mut mlcache = learned(0, file);
     let first = [0, 0, 0, 0, 0, 0, 0, 0, 0, 20];
     let second = [60, 20, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -65,7 +64,7 @@ fn a_model_sees_each_bin_at_its_place() {
 #[test]
 fn another_model_counts_from_the_next_division_on_and_a_wrong_one_changes_nothing() {
     let file = |outputs: [f32; 2]| {
-        constant(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap()
+        constant_model(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap()
     };
     let (even, skewed) = (file([0.0, 0.0]), file([0.0, 3.0_f32.ln()]));
     let joint = |file: &[u8]| Models { joint: Some(file.to_vec()), ..Models::default() };
@@ -77,7 +76,8 @@ fn another_model_counts_from_the_next_division_on_and_a_wrong_one_changes_nothin
     mlcache.learn(&joint(&even)).unwrap();
     assert_eq!(divide(&mut mlcache, silence, 1000), shares(&[250, 750]), "nothing was measured");
     assert_eq!(divide(&mut mlcache, writes, 1000), shares(&[500, 500]));
-    let three = constant(NetworkKind::Mlp, &input_names(3), &[0.0; 3], &[]).to_bytes().unwrap();
+    let three =
+        constant_model(NetworkKind::Mlp, &input_names(3), &[0.0; 3], &[]).to_bytes().unwrap();
     for wrong in [Models::default(), joint(b"nonsense"), joint(&three)] {
         mlcache.learn(&wrong).unwrap_err();
     }
@@ -91,7 +91,7 @@ fn models_of_another_shape_are_refused() {
         mlcache.learn(&Models { joint, ..Models::default() }).unwrap_err()
     };
     let refusal = |kind, names: &[String], outputs: &[f32]| {
-        refused(Some(constant(kind, names, outputs, &[]).to_bytes().unwrap()))
+        refused(Some(constant_model(kind, names, outputs, &[]).to_bytes().unwrap()))
     };
     assert_eq!(refused(None), "found no model of all tenants together, expected one");
     let nonsense = refused(Some(b"nonsense".to_vec()));

@@ -55,7 +55,7 @@ impl Registered for DuelX {
     type Settings = DuelXSettings;
     const ENTRY: Entry = Entry {
         name: "duel-x",
-        doc: "follows whichever of cacheus, access-frequency and rc-x did best so far",
+        doc: "follows the best so far of cacheus, access-frequency and rc-x",
         source: "ours, after Subramanian et al. (Adaptive Caches), MICRO'06",
         needs: &[],
     };

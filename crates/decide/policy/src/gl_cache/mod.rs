@@ -139,7 +139,7 @@ impl Registered for GlCache {
     type Settings = GlCacheSettings;
     const ENTRY: Entry = Entry {
         name: "gl-cache",
-        doc: "groups of blocks written together are merged by a learned utility; the rest leaves",
+        doc: "groups of blocks written together are merged by a learned utility, others evicted",
         source: "Yang et al. (GL-Cache), FAST'23",
         needs: &[],
     };

@@ -116,7 +116,7 @@ impl Registered for Lhd {
     type Settings = LhdSettings;
     const ENTRY: Entry = Entry {
         name: "lhd",
-        doc: "the block of least expected hits per space and time leaves, of some drawn at random",
+        doc: "evicts, of some random blocks, the one with least expected hits per space and time",
         source: "Beckmann, Chen, Cidon, NSDI'18",
         needs: &[],
     };

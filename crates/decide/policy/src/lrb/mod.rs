@@ -126,7 +126,7 @@ impl Registered for Lrb {
     type Settings = LrbSettings;
     const ENTRY: Entry = Entry {
         name: "lrb",
-        doc: "boosted trees, trained online on re-use, say which of some blocks is used last",
+        doc: "boosted trees, trained online, predict which of some blocks is used again last",
         source: "Song et al. (LRB), NSDI'20",
         needs: &[],
     };

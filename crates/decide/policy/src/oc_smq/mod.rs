@@ -99,7 +99,7 @@ impl Registered for OcSmq {
     type Settings = OcSmqSettings;
     const ENTRY: Entry = Entry {
         name: "oc-smq",
-        doc: "smq whose hot blocks lie in the tenant's own region, warm ones in the shared one",
+        doc: "smq with hot blocks in the tenant's own region, warm ones in the shared one",
         source: "Wang et al., OC-Cache",
         needs: &[],
     };

@@ -83,7 +83,8 @@ impl Registered for RcX {
     type Settings = RcXSettings;
     const ENTRY: Entry = Entry {
         name: "rc-x",
-        doc: "admits and evicts by what room for a block is worth, from life tables learned online",
+        doc: "admits and evicts by what space for a block is worth, from life tables learned \
+              online",
         source: "ours, for the goal of RC-RNN",
         needs: &[Need::Requests],
     };

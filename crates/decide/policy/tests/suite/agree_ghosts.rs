@@ -167,9 +167,7 @@ fn shaken(name: &str, settings: &[(&str, Value); 2]) -> usize {
 /// libCacheSim's count at the one size where `lirs-libcachesim` differs from it.
 #[test]
 fn evicting_at_a_hit_is_all_that_parts_us_from_libcachesim() {
-    let Some(shared) = common::shared() else { return };
-    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
-    let records = common::read_oracle_general(&shared.join(sample));
+    let Some(records) = common::cloudphysics() else { return };
     let trace = common::Trace::from_raw(common::split_4k(&records));
     let misses = |early| {
         let mut model = LirsTables::new(32_768, true, early);

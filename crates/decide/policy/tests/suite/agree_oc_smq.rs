@@ -179,9 +179,7 @@ fn rooms_change_while_it_runs() {
 /// One room, then two: misses, swaps and demotions on a real trace, as first measured.
 #[test]
 fn counts_on_the_cloudphysics_sample_are_pinned() {
-    let Some(shared) = common::shared() else { return };
-    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
-    let records = common::read_oracle_general(&shared.join(sample));
+    let Some(records) = common::cloudphysics() else { return };
     let trace = common::Trace::from_raw(common::split_4k(&records));
     let counts = |private_blocks| {
         let mut policy = OcSmq::new(32_768, &OcSmqSettings::default(), Seed(0));

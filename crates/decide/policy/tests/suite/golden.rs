@@ -9,6 +9,8 @@
 use crate::common;
 
 use cachewright_policy::registry::boxed;
+use cachewright_testkit::reference_data;
+use cachewright_testkit::streams::golden_ids;
 use cachewright_types::{Seed, Value};
 use common::Trace;
 
@@ -54,7 +56,7 @@ const LIRS_DEVIATION: f64 = 0.0013;
 
 #[test]
 fn the_synthetic_trace_is_the_pinned_one() {
-    let ids = common::golden_ids();
+    let ids = golden_ids();
     assert_eq!(ids[..8], [8157, 82, 433, 1_000_000, 2, 13_090, 209, 1_000_001]);
     assert_eq!(ids.iter().sum::<u64>(), 51_095_683_383);
     assert_eq!(Trace::from_raw(ids).distinct, 34_430);
@@ -62,7 +64,7 @@ fn the_synthetic_trace_is_the_pinned_one() {
 
 #[test]
 fn misses_on_the_synthetic_trace_are_golden() {
-    let trace = Trace::from_raw(common::golden_ids());
+    let trace = Trace::from_raw(golden_ids());
     for (name, golden) in SYNTHETIC {
         let ours = SIZES.map(|size| misses(&trace, name, size));
         assert_eq!(ours, *golden, "{name} at {SIZES:?}");
@@ -71,14 +73,13 @@ fn misses_on_the_synthetic_trace_are_golden() {
 
 #[test]
 fn misses_on_the_cloudphysics_sample_are_golden() {
-    let Some(shared) = common::shared() else { return };
-    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
-    let records = common::read_oracle_general(&shared.join(sample));
+    let Some(records) = common::cloudphysics() else { return };
+    let Some(table) = reference_data("golden/cachesim.csv") else { return };
     assert_eq!(records.len(), 113_872);
     let unit = Trace::from_raw(records.iter().map(|record| record.sector));
     let split = Trace::from_raw(common::split_4k(&records));
     assert_eq!((split.blocks.len(), split.distinct), (1_182_153, 268_270));
-    let table = std::fs::read_to_string(shared.join("golden/cachesim.csv")).unwrap();
+    let table = std::fs::read_to_string(table).unwrap();
     let mut compared = 0;
     for row in table.lines().skip(1) {
         let fields: Vec<&str> = row.split(',').collect();

@@ -3,13 +3,9 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
 mod common;
-#[path = "../ghost_models/mod.rs"]
 mod ghost_models;
-#[path = "../models/mod.rs"]
 mod models;
-#[path = "../rival_models/mod.rs"]
 mod rival_models;
 
 mod agree;

@@ -411,9 +411,7 @@ fn tables_are_sums_over_all_waits() {
 fn counts_on_the_cloudphysics_sample_are_pinned() {
     const PINNED: [(u32, u64, u64); 3] =
         [(5, 143_165, 194_872), (20, 307_750, 221_089), (50, 460_512, 280_343)];
-    let Some(shared) = common::shared() else { return };
-    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
-    let records = common::read_oracle_general(&shared.join(sample));
+    let Some(records) = common::cloudphysics() else { return };
     let blocks = common::Trace::from_raw(common::split_4k(&records));
     let count = |(percent, ..): (u32, u64, u64)| {
         let capacity = blocks.distinct as u32 * percent / 100;

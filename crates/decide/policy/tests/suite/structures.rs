@@ -12,6 +12,7 @@ use cachewright_policy::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Future, Verdict};
+use cachewright_testkit::streams::golden_ids;
 use cachewright_types::{BlockId, Seed};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -231,7 +232,7 @@ impl Tree {
 
 #[test]
 fn belady_is_a_search_tree_by_next_use() {
-    let trace = common::Trace::from_raw(common::golden_ids());
+    let trace = common::Trace::from_raw(golden_ids());
     for (name, bypass) in [("belady", false), ("belady-bypass", true)] {
         for (capacity, removals) in [(100, 0), (1_000, 3), (5_000, 1), (5_000, 0), (20_000, 3)] {
             let mut rng = Seed(2).derive(name).rng();

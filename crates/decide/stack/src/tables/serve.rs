@@ -37,66 +37,66 @@ declare! {
         /// where clients connect: `unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT`, or `systemd` for
         /// the sockets that it passes
         listen: Vec<String> = Vec::new(), "addresses";
-        /// what carries input and output out; `auto`: io_uring where the kernel has it
+        /// what performs input and output; `auto`: io_uring if the kernel has it
         engine: IoEngine = IoEngine::Auto, "word";
         /// unit in which the devices are written and cleaned; set when they are formatted
         segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
         /// whether cleaning drops clean blocks that no request has read since they were stored or
         /// moved, instead of moving them
         drop_cold: bool = false, "";
-        /// where the server tells its status over HTTP: a port, or a loopback address and a port
+        /// where the server reports its status over HTTP: a port, or a loopback address and a port
         monitor: Option<String> = None, "address";
-        /// file in which the server remembers, outside the cache, which set of devices it has
-        /// served the volumes with; when left out `NAME.cachewright-state` in `$STATE_DIRECTORY`,
-        /// else `.NAME.cachewright-state` beside the stack file `NAME.toml`
+        /// file in which the server remembers, outside the cache, with which set of devices it
+        /// served the volumes; by default `NAME.cachewright-state` in `$STATE_DIRECTORY`, else
+        /// `.NAME.cachewright-state` beside the stack file `NAME.toml`
         state: Option<String> = None, "file";
-        /// folder of recordings of what is decided, relative to the stack file: a new trace each
-        /// `record_span`; nothing is recorded when left out
+        /// folder for recordings of all requests and decisions, relative to the stack file: a new
+        /// trace each `record_span`; by default nothing is recorded
         record: Option<String> = None, "folder";
         /// time after which a recording ends and another one begins
         record_span: Nanos = Nanos(3_600_000_000_000), "time",
             1_000_000_000 ..= 2_592_000_000_000_000; applies "with `record`";
-        /// what a killed server loses of its recording, or a 64th of the recording where that is
+        /// what a killed server loses of its recording, or a 64th of the recording if that is
         /// longer
         record_keep: Nanos = Nanos(60_000_000_000), "time", 10_000_000 ..= 3_600_000_000_000;
             applies "with `record` or `--record`";
-        /// recordings that are kept at most, of which the oldest is removed first
+        /// maximum number of recordings that are kept; the oldest is deleted first
         record_files: u32 = 24, "files", 1 ..= 100_000; applies "with `record`";
-        /// bytes of all recordings that are kept at most; the last one is kept always
+        /// maximum bytes of all recordings that are kept; the last one is always kept
         record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
             applies "with `record`";
-        /// whether miss-ratio curves of the last hour are sampled for `/status`, also where the
-        /// partitioner reads none
+        /// whether miss-ratio curves of the last hour are sampled for `/status`, even if the
+        /// partitioner needs none
         curves: bool = false, "";
-        /// share of a pool's blocks that may be dirty before some are written back ahead of need;
-        /// at 1 none are
+        /// share of dirty blocks in a pool above which some are written back ahead of eviction; 1:
+        /// never
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;
-        /// share of dirty blocks at which that ends; nine tenths of `dirty_high` when left out
+        /// share of dirty blocks at which that ends; by default nine tenths of `dirty_high`
         dirty_low: Option<f64> = None, "share", 0.0 ..= 1.0;
-        /// bytes per second that cleaning ahead of need and writing back ahead of need move at most
+        /// maximum bytes per second of cleaning and writing back ahead of need
         background_bandwidth: Option<Bytes> = None, "bytes/s", 4096 ..= 1_099_511_627_776;
-        /// time that 99 of 100 requests shall not exceed because of such work, which yields to them
+        /// background work slows down while more than 1 of 100 requests takes longer than this
         latency_target: Option<Nanos> = None, "time", 1000 ..= 3_600_000_000_000;
-        /// time that each read, write and sync of a backing device takes longer than it does, to
-        /// try a stack on files that are faster than the volumes will be
+        /// time added to each read, write and sync of a backing device, to try a stack on files
+        /// that are faster than the volumes will be
         backing_delay: Nanos = Nanos(0), "time";
-        /// clients that are connected at one time; more of them wait
+        /// maximum number of connected clients; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
-        /// memory of requests under way, and of answers that clients have not taken, of all clients
-        /// together; further requests wait
+        /// memory for requests in flight and for answers that clients have not received, of all
+        /// clients together; further requests wait
         client_memory: Bytes = Bytes(536_870_912), "bytes", 67_108_864 ..= 1_099_511_627_776;
-        /// time in which a client must have opened an export, a handshake of TLS included
+        /// time in which a client must open an export, the TLS handshake included
         negotiation_timeout: Nanos = Nanos(10_000_000_000), "time",
             100_000_000 ..= 3_600_000_000_000;
-        /// time in which a client must send the rest of a request that it has begun to send, and
-        /// take an answer; its connection ends then
+        /// time in which a client must send the rest of a request, and receive an answer; otherwise
+        /// it is disconnected
         stall_timeout: Nanos = Nanos(60_000_000_000), "time",
             100_000_000 ..= 86_400_000_000_000;
         /// whether clients may use extended headers, with lengths of 64 bits
         extended_headers: bool = false, "true/false";
-        /// whether clients use TLS, on all addresses alike
+        /// whether clients use TLS, on all addresses
         tls: ServeTls = ServeTls::Off, "word";
-        /// PEM file of the server's certificate, and of those between it and its authority
+        /// PEM file of the server's certificate and the intermediate ones
         tls_certificate: Option<String> = None, "file"; applies "with `tls`";
         /// PEM file of the certificate's private key
         tls_key: Option<String> = None, "file"; applies "with `tls`";

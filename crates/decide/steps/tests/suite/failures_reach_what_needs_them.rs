@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use crate::slot_list::Never;
 use crate::support::{Done, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
 use cachewright_steps::{Damage, Failure, Outcome};
+use cachewright_testkit::slots::Never;
 use cachewright_types::Op;
 
 /// Backing commands of a kind fail.

@@ -8,5 +8,4 @@ mod random_failures;
 mod random_graphs;
 mod random_plans;
 mod random_residents;
-mod slot_list;
 mod support;

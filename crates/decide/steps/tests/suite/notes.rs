@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::slot_list::{Never, SlotList};
 use crate::support::{SHIFT, TENANT, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
 use cachewright_steps::{Action, Fill, Outcome, Ready, Rules, Steps};
+use cachewright_testkit::slots::{Never, SlotList};
 use cachewright_types::{Bytes, Nanos, Op, Request};
 
 type Noted = Steps<SlotList, u64>;

@@ -6,10 +6,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::slot_list::Never;
 use crate::support::{SHIFT, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
 use cachewright_steps::{Action, Damage, Outcome, Ready, ResidentId};
+use cachewright_testkit::slots::Never;
 use cachewright_types::{Op, Rng, Seed};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};

@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::slot_list::{Never, SlotList};
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_policy::Region;
 use cachewright_steps::{Action, DeviceId, Fill, Outcome, Placement, Ready, Rules, Steps};
+use cachewright_testkit::slots::{Never, SlotList};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
 

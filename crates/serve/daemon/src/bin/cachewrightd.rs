@@ -23,13 +23,13 @@ const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--
                     [--accept-changed NAME]... [--discard-dirty] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
-SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
-SIGUSR1 finishes the recording of `serve.record` that is under way, and begins another one.
---set changes a setting of the stack. --record writes what is decided to a new file, a trace that
-`cachewright run` replays. `cachewright live format STACK.toml` formats its devices.
---log is how lines are written: plain, text (behind time and level), or json (an object of each).
+SIGHUP loads the changed stack file: tenants, quotas, goals, caps and limits.
+SIGUSR1 finishes the current recording of `serve.record` and begins another one.
+--set changes a setting of the stack. --record records every request and decision in a new file, a
+trace that `cachewright run` replays. `cachewright live format STACK.toml` formats the devices.
+--log is the form of log lines: plain, text (with time and level), or json (an object per line).
 --accept-changed serves the tenant NAME from a backing device that was changed while no server ran.
---discard-dirty goes on without what only another set of cache devices has.";
+--discard-dirty starts even if another set of cache devices has dirty blocks, and gives them up.";
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]

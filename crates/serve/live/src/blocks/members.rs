@@ -11,7 +11,7 @@ use super::division::Division;
 use super::server::BlockServer;
 use super::volumes::{GoingVolume, ServedVolume};
 use super::waiting::SYNC_ALONE;
-use crate::io::aside::Aside;
+use crate::io::batch::Aside;
 use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;

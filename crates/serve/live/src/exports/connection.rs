@@ -1,17 +1,22 @@
 //! One connection: its session, the payload that comes in, and what goes out.
 //!
-//! For: bytes of one client. Must never know: what requests mean, the server of blocks. Units:
-//! bytes. At most one receive and one send are under way; what is to be sent meanwhile waits and
-//! goes together. A request is known by its header, and taken when there is memory for it: a client
-//! that has too much under way, or does not take its answers, is not listened to.
+//! At most one receive and one send are under way; what is to be sent meanwhile waits and goes
+//! together. A request is known by its header, and taken when there is memory for it: a client that
+//! has too much under way, or does not take its answers, is not listened to. Where TLS begins, what
+//! was said before is sent first and as it is.
+//!
+//! Timers that were begun cannot be taken back: one that was made useless by an earlier one ends
+//! without effect, so that they never grow in number.
 
-use super::channel::SecureChannel;
-use super::list::ExportList;
-use super::losses::NotifiedLosses;
-use super::tls::TlsConfig;
-use crate::io::{Buffer, SocketId};
-use cachewright_nbd::{NbdCommand, NbdRequest, Session, SessionEvent, Settings};
+use super::list::{ExportList, NotifiedLosses};
+use super::meters::ExportMeter;
+use super::node::CONTEXTS;
+use super::tls::{TlsConfig, TlsFailure, TlsStream};
+use crate::blocks::{BlockAnswer, BlockOp};
+use crate::io::{Buffer, IoError, SocketId};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, Session, SessionEvent, Settings};
 use cachewright_types::TenantId;
+use slab::Slab;
 
 /// Bytes that are received at once.
 const RECEIVE_BYTES: usize = 256 << 10;
@@ -528,5 +533,361 @@ impl Connection {
     /// Bytes of requests that are taken and of answers that are not sent.
     pub fn held_bytes(&self) -> u64 {
         self.request_bytes + self.output.bytes() as u64
+    }
+}
+
+/// TLS of one connection.
+#[derive(Debug)]
+pub(super) struct SecureChannel {
+    stream: TlsStream,
+    /// What is to be sent before TLS begins.
+    clear: Vec<Buffer>,
+    /// Where encrypted bytes come in.
+    memory: Buffer,
+    /// Names of the client's certificate.
+    names: Vec<String>,
+    /// The client was told that nothing more comes.
+    has_ended: bool,
+}
+
+impl SecureChannel {
+    /// The handshake begins when `clear` is sent; `memory` is where encrypted bytes will come in.
+    /// Errors: see [`TlsFailure`].
+    pub(super) fn new(
+        config: &TlsConfig,
+        clear: Vec<Buffer>,
+        memory: Buffer,
+    ) -> Result<SecureChannel, TlsFailure> {
+        let stream = TlsStream::new(config)?;
+        Ok(SecureChannel { stream, clear, memory, names: Vec::new(), has_ended: false })
+    }
+
+    /// The memory for a receive.
+    pub(super) fn take_memory(&mut self) -> Buffer {
+        std::mem::take(&mut self.memory)
+    }
+
+    /// The plain bytes of the first `count` that came in. Errors: see [`TlsFailure`].
+    pub(super) fn decrypt(&mut self, memory: Buffer, count: usize) -> Result<Buffer, TlsFailure> {
+        let was_up = self.stream.is_up();
+        let mut plain = Vec::with_capacity(count);
+        let decrypted = self.stream.decrypt(&memory[..count], &mut plain);
+        self.memory = memory;
+        if self.stream.is_up() && !was_up {
+            self.names = self.stream.client_names();
+        }
+        decrypted.map(|()| plain.into())
+    }
+
+    /// What is to be sent for these plain bytes; `is_last` if none will follow. Errors: see
+    /// [`TlsFailure`].
+    pub(super) fn encrypt(
+        &mut self,
+        plain: &[Buffer],
+        is_last: bool,
+    ) -> Result<Vec<Buffer>, TlsFailure> {
+        let mut wire = Vec::with_capacity(plain.iter().map(|buffer| buffer.len() + 64).sum());
+        for buffer in plain {
+            self.stream.encrypt(buffer, &mut wire)?;
+        }
+        if is_last && !self.has_ended {
+            self.has_ended = true;
+            self.stream.end();
+        }
+        self.stream.encrypt(&[], &mut wire)?;
+        let mut buffers = std::mem::take(&mut self.clear);
+        if !wire.is_empty() {
+            buffers.push(wire.into());
+        }
+        Ok(buffers)
+    }
+
+    /// Whether the handshake is over.
+    pub(super) fn is_up(&self) -> bool {
+        self.stream.is_up()
+    }
+
+    /// Whether a part of a record has come, and not the rest of it.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.stream.is_within_record()
+    }
+
+    /// Whether the client sends no more.
+    pub(super) fn is_ended(&self) -> bool {
+        self.stream.is_ended()
+    }
+
+    /// Whether the client was sent all, the end included.
+    pub(super) fn is_sent(&self) -> bool {
+        self.has_ended && self.clear.is_empty() && !self.stream.has_output()
+    }
+
+    /// Names of the client's certificate.
+    pub(super) fn client_names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+/// A request that the server of blocks works on.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientRequest {
+    /// Where its answer goes.
+    pub connection: ConnectionId,
+    /// As the client sent it.
+    pub request: NbdRequest,
+    /// Whose volume it is for.
+    pub tenant: TenantId,
+    /// When it arrived, in nanoseconds.
+    pub arrived_ns: u64,
+    /// Bytes of memory that it takes.
+    pub bytes: u64,
+}
+
+/// The requests under way, by tag, and what was answered, by tenant.
+pub struct ClientRequests {
+    under_way: Slab<ClientRequest>,
+    meters: Vec<ExportMeter>,
+}
+
+impl ClientRequests {
+    /// None yet, of so many tenants.
+    pub fn new(tenants: usize) -> ClientRequests {
+        let meters = vec![ExportMeter::default(); tenants];
+        ClientRequests { under_way: Slab::default(), meters }
+    }
+
+    /// One more tenant has an export.
+    pub fn add_tenant(&mut self) {
+        self.meters.push(ExportMeter::default());
+    }
+
+    /// A request begins; returns its tag.
+    pub fn begin(&mut self, request: ClientRequest) -> u64 {
+        self.under_way.insert(request) as u64
+    }
+
+    /// A request that is under way.
+    pub fn get(&self, tag: u64) -> Option<&ClientRequest> {
+        self.under_way.get(tag as usize)
+    }
+
+    /// A request is answered; returns it, and how long that took, if it was under way.
+    pub fn end(&mut self, answer: &BlockAnswer, now_ns: u64) -> Option<(ClientRequest, u64)> {
+        let client = self.under_way.try_remove(answer.tag as usize)?;
+        let waited_ns = now_ns.saturating_sub(client.arrived_ns);
+        let meter = &mut self.meters[client.tenant.index()];
+        meter.note(client.request.command, waited_ns, answer.result.is_err());
+        Some((client, waited_ns))
+    }
+
+    /// A request is dropped without an answer; returns it, if it was under way.
+    pub fn forget(&mut self, tag: u64) -> Option<ClientRequest> {
+        self.under_way.try_remove(tag as usize)
+    }
+
+    /// Reads and writes of a tenant's clients are to keep this time from now on, or none.
+    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
+        self.meters[tenant.index()].set_limit(limit_ns);
+    }
+
+    /// What was answered to clients of a tenant's export.
+    pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
+        &self.meters[tenant.index()]
+    }
+}
+
+/// What the server of blocks is to do for a command; nothing for one that it has no part in.
+pub fn block_op(command: NbdCommand) -> Option<(BlockOp, Range)> {
+    let nothing = Range { offset: 0, length: 0 };
+    match command {
+        NbdCommand::Read { range, .. } | NbdCommand::Cache(range) => Some((BlockOp::Read, range)),
+        NbdCommand::Write(range) => Some((BlockOp::Write, range)),
+        NbdCommand::Flush => Some((BlockOp::Flush, nothing)),
+        NbdCommand::Trim(range) => Some((BlockOp::Trim, range)),
+        NbdCommand::Zero { range, keep_space: false, .. } => Some((BlockOp::Zero, range)),
+        NbdCommand::Zero { range, keep_space: true, .. } => Some((BlockOp::Provision, range)),
+        NbdCommand::BlockStatus { .. } => None,
+    }
+}
+
+/// Bytes of data that a request or its answer has in memory.
+pub fn data_bytes(command: NbdCommand) -> u64 {
+    match command {
+        NbdCommand::Read { range, .. } | NbdCommand::Write(range) | NbdCommand::Cache(range) => {
+            range.length
+        }
+        _ => 0,
+    }
+}
+
+/// Bytes in which a request itself is kept.
+const KEPT_BYTES: u64 = 1 << 10;
+/// Bytes of a run in an answer about status.
+const RUN_BYTES: u64 = 16;
+
+/// Bytes of memory that a request takes until its answer is sent, at most: it is carried out in
+/// whole blocks. `runs` are those that an answer about status has at most.
+pub fn memory_bytes(command: NbdCommand, block_bytes: u64, runs: u64) -> u64 {
+    let blocks = |range: Range| {
+        let end = range.offset.saturating_add(range.length);
+        end.div_ceil(block_bytes) - range.offset / block_bytes
+    };
+    let needed = match command {
+        NbdCommand::Read { range, .. } | NbdCommand::Write(range) | NbdCommand::Cache(range) => {
+            blocks(range).saturating_mul(block_bytes)
+        }
+        // Only blocks at the edges of zeroes are read and written.
+        NbdCommand::Zero { range, .. } => {
+            let edges = [range.offset, range.offset.saturating_add(range.length)];
+            let parts = edges.iter().filter(|edge| !edge.is_multiple_of(block_bytes)).count();
+            parts as u64 * block_bytes
+        }
+        NbdCommand::BlockStatus { range, single_extent } => {
+            let runs = if single_extent { 1 } else { blocks(range).min(runs) };
+            runs * RUN_BYTES * CONTEXTS.len() as u64
+        }
+        NbdCommand::Flush | NbdCommand::Trim(_) => 0,
+    };
+    needed.saturating_add(KEPT_BYTES)
+}
+
+/// The protocol's error for one of the system.
+pub fn errno_of(error: IoError) -> Errno {
+    match error {
+        IoError::INVALID => Errno::Inval,
+        IoError::NO_SPACE => Errno::NoSpace,
+        IoError::NOT_SUPPORTED => Errno::NotSupported,
+        _ => Errno::Io,
+    }
+}
+/// Whose turn it is; see the top of the file.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionTurns {
+    /// Each connection at least once.
+    due: Vec<usize>,
+    /// Those that go on after others had their turn.
+    later: Vec<usize>,
+    /// A timer is under way, after which they do.
+    waking: bool,
+}
+
+impl ConnectionTurns {
+    /// A connection may have something to do.
+    pub fn add(&mut self, connection: usize) {
+        self.due.push(connection);
+    }
+
+    /// A connection lets others go first.
+    pub fn postpone(&mut self, connection: usize) {
+        self.later.push(connection);
+    }
+
+    /// A connection has nothing to do any more: its number may be another one's from then on.
+    pub fn leave(&mut self, connection: usize) {
+        self.later.retain(|other| *other != connection);
+    }
+
+    /// Whether a connection lets others go first.
+    pub fn is_postponed(&self, connection: usize) -> bool {
+        self.later.contains(&connection)
+    }
+
+    /// The connections that may have something to do, each once, in the order of their numbers.
+    pub fn take(&mut self) -> Vec<usize> {
+        let mut due = std::mem::take(&mut self.due);
+        due.sort_unstable();
+        due.dedup();
+        due
+    }
+
+    /// Whether a timer is to begin, after which postponed connections go on: it counts as begun.
+    pub fn begin_wake(&mut self) -> bool {
+        let begins = !self.later.is_empty() && !self.waking;
+        self.waking |= begins;
+        begins
+    }
+
+    /// That timer is over.
+    pub fn wake(&mut self) {
+        self.waking = false;
+        self.due.append(&mut self.later);
+    }
+}
+/// The time of the timer that counts, if one is under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EarliestTimer {
+    at_ns: Option<u64>,
+}
+
+impl EarliestTimer {
+    /// Whether a timer for this time is to begin: none is under way that ends as early. It counts
+    /// as begun.
+    pub fn begin(&mut self, at_ns: u64) -> bool {
+        let begins = self.at_ns.is_none_or(|begun_ns| at_ns < begun_ns);
+        if begins {
+            self.at_ns = Some(at_ns);
+        }
+        begins
+    }
+
+    /// A timer is over; whether it is the one that counts.
+    pub fn end(&mut self, now_ns: u64) -> bool {
+        let counts = self.at_ns.is_some_and(|at_ns| at_ns <= now_ns);
+        if counts {
+            self.at_ns = None;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_take_the_memory_of_whole_blocks() {
+        let range = |offset, length| Range { offset, length };
+        let read = |range| NbdCommand::Read { range, whole: true };
+        let zero = |range| NbdCommand::Zero { range, keep_space: false, fast: false };
+        let status = |range, single_extent| NbdCommand::BlockStatus { range, single_extent };
+        let cases = [
+            (read(range(0, 1)), 4096),
+            (read(range(4095, 2)), 8192),
+            (NbdCommand::Write(range(4096, 8192)), 8192),
+            (NbdCommand::Cache(range(1, 4096)), 8192),
+            (zero(range(4096, 1 << 30)), 0),
+            (zero(range(4095, 2)), 8192),
+            (NbdCommand::Trim(range(0, 5)), 0),
+            (NbdCommand::Flush, 0),
+            (status(range(0, 10 * 4096), false), 10 * 48),
+            (status(range(0, 1 << 40), false), 500 * 48),
+            (status(range(0, 1 << 40), true), 48),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(memory_bytes(command, 4096, 500), expected + KEPT_BYTES, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn a_postponed_connection_goes_on_behind_one_timer() {
+        let mut turns = ConnectionTurns::default();
+        assert!(!turns.begin_wake());
+        [4, 2, 4].into_iter().for_each(|connection| turns.add(connection));
+        turns.postpone(3);
+        assert_eq!((turns.take(), turns.take()), (vec![2, 4], vec![]));
+        assert_eq!((turns.begin_wake(), turns.begin_wake()), (true, false));
+        assert!(turns.is_postponed(3));
+        turns.wake();
+        assert_eq!((turns.is_postponed(3), turns.take()), (false, vec![3]));
+        assert!(!turns.begin_wake());
+    }
+
+    #[test]
+    fn an_earlier_timer_takes_the_place_of_a_later_one() {
+        let mut timer = EarliestTimer::default();
+        assert_eq!([30, 40, 10, 20].map(|at_ns| timer.begin(at_ns)), [true, false, true, false]);
+        assert_eq!((timer.end(10), timer.begin(50)), (true, true));
+        assert!(!timer.end(30), "it was made useless");
+        assert!(!timer.begin(50) && timer.end(50));
     }
 }

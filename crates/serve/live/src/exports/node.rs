@@ -1,30 +1,26 @@
-//! A node: listeners, connections and the server of blocks behind them.
+//! The NBD front end: listeners, connections, exports, and the server of blocks behind them.
 //!
-//! For: one value that a loop over [`Io`] drives. Must never know: how a request is carried out.
-//! Units: bytes.
+//! A loop over [`Io`] drives one [`Node`]. Exports come, change and go while it runs. A question
+//! about the status of ranges goes to the backing device, which may take its time, while other
+//! requests go on. Where the device does not say, every byte is allocated and may be anything: that
+//! is always right.
 
-mod upkeep;
-
-use super::caps::CappedClients;
 use super::connection::{
-    Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending, TakenRequest,
+    ClientRequest, ClientRequests, Connection, ConnectionEvent, ConnectionId, ConnectionLimits,
+    ConnectionTurns, EarliestTimer, Ending, TakenRequest, block_op, data_bytes, errno_of,
+    memory_bytes,
 };
-use super::list::{ExportList, ServedExport};
+use super::list::{ExportList, LossNews, ServedExport};
 use super::listeners::Listeners;
-use super::losses::LossNews;
 use super::memory::ClientMemory;
-use super::meters::ExportMeter;
-use super::requests::{
-    ClientRequest, ClientRequests, block_op, data_bytes, errno_of, memory_bytes,
-};
-use super::status::{ALLOCATION, MAX_DEVICE_EXTENTS, StatusRequests, allocated, extents};
-use super::timer::EarliestTimer;
+use super::meters::{CappedClients, Caps, ExportMeter};
 use super::tls::TlsConfig;
-use super::tokens::NodePurpose;
-use super::turns::ConnectionTurns;
-use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
+use crate::blocks::{AllocationQuery, BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Done, FileExtent, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
-use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, Tls};
+use cachewright_nbd::protocol::{STATE_HOLE, STATE_ZERO};
+use cachewright_nbd::{
+    BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, StatusExtent, Tls,
+};
 use cachewright_types::TenantId;
 use slab::Slab;
 
@@ -591,5 +587,265 @@ impl Node {
 
     fn token(&self, purpose: NodePurpose, index: usize) -> Token {
         purpose.token(self.settings.namespace, index)
+    }
+
+    /// One more export, of the next tenant of the server of blocks.
+    pub fn add_export(&mut self, export: ServedExport) {
+        self.exports.add(export);
+        self.requests.add_tenant();
+    }
+
+    /// Clients that open an export from now on find it as this says. Connections of clients that
+    /// may not see it any more end at once: requests under way are carried out, and get no answer.
+    /// Returns how many these are.
+    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) -> usize {
+        self.exports.change(tenant, export);
+        let exports = &self.exports;
+        let is_barred = |connection: &Connection| {
+            connection.tenant() == Some(tenant)
+                && connection.is_served()
+                && !exports.is_seen(tenant, connection.client_names())
+        };
+        let barred = self.connections.iter().filter(|(_, connection)| is_barred(connection));
+        let barred: Vec<usize> = barred.map(|(index, _)| index).collect();
+        barred.iter().for_each(|index| self.end(*index, Ending::Closing));
+        barred.len()
+    }
+
+    /// An export is there no more: its clients get the answers to what they have sent, and their
+    /// connections end.
+    pub fn close_export(&mut self, tenant: TenantId) {
+        self.exports.hide(tenant);
+        for index in 0..self.connections.capacity() {
+            let connection = self.connections.get_mut(index);
+            if connection.and_then(|found| found.tenant()) == Some(tenant) {
+                self.end(index, Ending::Draining);
+            }
+        }
+    }
+
+    /// Connections to a tenant's export.
+    pub fn connections_to(&self, tenant: TenantId) -> usize {
+        let own = |found: &Connection| found.tenant() == Some(tenant);
+        self.connections.iter().filter(|(_, connection)| own(connection)).count()
+    }
+
+    /// The server of blocks, to be changed.
+    pub fn blocks_mut(&mut self) -> &mut BlockServer {
+        &mut self.blocks
+    }
+
+    /// Bounds what clients of a tenant's export may do, from now on.
+    pub fn cap(&mut self, tenant: TenantId, caps: Caps) {
+        self.capped.set(tenant, caps);
+    }
+
+    /// Reads and writes of a tenant's clients are to keep this time from now on, or none: its meter
+    /// counts those that do not.
+    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
+        self.requests.set_limit(tenant, limit_ns);
+    }
+
+    /// How often clients of a tenant's export had done all that its caps allow.
+    pub fn caps_exhausted(&self, tenant: TenantId) -> u64 {
+        self.capped.exhausted(tenant)
+    }
+
+    /// Connections of exports with caps take their turns; true if one sent something whole.
+    fn serve_capped(&mut self, io: &mut impl Io) -> bool {
+        let mut begun = false;
+        while let Some(due_ns) = self.capped.next_due_ns() {
+            let now_ns = io.now_ns();
+            let Some(index) = self.capped.next_turn(now_ns) else {
+                if self.capped.begin_timer(due_ns) {
+                    io.submit(self.token(NodePurpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
+                }
+                break;
+            };
+            if self.take_request(io, index).is_some() {
+                begun = true;
+                let tenant = self.connections.get_mut(index).and_then(|found| found.tenant());
+                tenant.map(|tenant| self.capped.waits(tenant, index));
+            }
+            self.go_on(io, index);
+        }
+        begun
+    }
+}
+
+/// The contexts of every export; the place in the list is the context's number. In the second, bit
+/// 0 says that the block is in the cache; in the third, that only the cache has its content.
+pub const CONTEXTS: [&str; 3] = ["base:allocation", "x-cachewright:cached", "x-cachewright:dirty"];
+
+/// The number of `base:allocation`.
+pub const ALLOCATION: u32 = 0;
+
+/// Blocks that one answer looks at: beyond them the client asks again.
+const MAX_BLOCKS: u64 = 1 << 15;
+/// Extents of a backing device that one answer looks for.
+const MAX_DEVICE_EXTENTS: usize = 512;
+
+/// A request for status that waits for its backing device.
+#[derive(Debug)]
+struct StatusRequest {
+    /// Where its answer goes.
+    pub connection: ConnectionId,
+    /// As the client sent it.
+    pub request: NbdRequest,
+    /// Whose volume it is for.
+    pub tenant: TenantId,
+    /// Bytes of memory that it was taken with.
+    pub bytes: u64,
+    query: Option<AllocationQuery>,
+}
+
+/// The requests for status that wait for backing devices.
+#[derive(Debug, Default)]
+struct StatusRequests {
+    waiting: Slab<StatusRequest>,
+}
+
+impl StatusRequests {
+    /// A request begins that was taken with so many bytes of memory; returns its number.
+    pub fn begin(
+        &mut self,
+        connection: ConnectionId,
+        request: NbdRequest,
+        tenant: TenantId,
+        bytes: u64,
+    ) -> usize {
+        self.waiting.insert(StatusRequest { connection, request, tenant, bytes, query: None })
+    }
+
+    /// The backing device is asked for a request.
+    pub fn ask(&mut self, number: usize, query: AllocationQuery) {
+        if let Some(waiting) = self.waiting.get_mut(number) {
+            waiting.query = Some(query);
+        }
+    }
+
+    /// The backing device has answered, or is not asked; returns the request, and what is allocated
+    /// of its range.
+    pub fn end(
+        &mut self,
+        number: usize,
+        output: Output,
+    ) -> Option<(StatusRequest, Vec<FileExtent>)> {
+        let mut ended = self.waiting.try_remove(number)?;
+        let found = ended.query.take().map(|query| query.end(output)).unwrap_or_default();
+        Some((ended, found))
+    }
+}
+
+/// What is allocated of a range of so many bytes as runs, at most `max_extents`.
+pub fn allocated(found: &[FileExtent], length: u64, max_extents: usize) -> Vec<StatusExtent> {
+    let run = |FileExtent { bytes, is_hole }: &FileExtent| StatusExtent {
+        length: *bytes,
+        status: if *is_hole { STATE_HOLE | STATE_ZERO } else { 0 },
+    };
+    let mut runs: Vec<StatusExtent> = found.iter().take(max_extents).map(run).collect();
+    if runs.is_empty() {
+        runs.push(StatusExtent { length, status: 0 });
+    }
+    runs
+}
+
+/// The runs of a range in a context besides what is allocated, from its start, at most
+/// `max_extents`.
+pub fn extents(
+    server: &BlockServer,
+    (tenant, context): (TenantId, u32),
+    range: Range,
+    max_extents: usize,
+) -> Vec<StatusExtent> {
+    let block_bytes = server.block_bytes();
+    let end = range.offset + range.length;
+    let (first, last) = (range.offset / block_bytes, end.div_ceil(block_bytes));
+    let mut runs: Vec<StatusExtent> = Vec::new();
+    for number in first..last.min(first + MAX_BLOCKS) {
+        let status = u64::from(if context == 1 {
+            server.is_cached(tenant, number)
+        } else {
+            server.is_dirty(tenant, number)
+        });
+        let start = (number * block_bytes).max(range.offset);
+        let length = ((number + 1) * block_bytes).min(end) - start;
+        let full = runs.len() == max_extents;
+        match runs.last_mut() {
+            Some(run) if run.status == status => run.length += length,
+            _ if full => break,
+            _ => runs.push(StatusExtent { length, status }),
+        }
+    }
+    runs
+}
+
+/// What a token of a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NodePurpose {
+    /// A listener accepts, or pauses after an accept that failed.
+    Accept,
+    /// A connection receives.
+    Receive,
+    /// A connection sends.
+    Send,
+    /// A connection is closed.
+    Close,
+    /// Postponed connections go on.
+    Wake,
+    /// Connections are looked at that may be too slow.
+    Watch,
+    /// Connections that wait because of caps are looked at.
+    Turn,
+    /// A backing device has said what is allocated.
+    Status,
+}
+
+const NAMESPACE_SHIFT: u32 = 56;
+const PURPOSE_SHIFT: u32 = 48;
+
+impl NodePurpose {
+    /// In the order of their codes.
+    const ALL: [NodePurpose; 8] = [
+        NodePurpose::Accept,
+        NodePurpose::Receive,
+        NodePurpose::Send,
+        NodePurpose::Close,
+        NodePurpose::Wake,
+        NodePurpose::Watch,
+        NodePurpose::Turn,
+        NodePurpose::Status,
+    ];
+
+    /// The token, of a listener or a connection of this number.
+    pub fn token(self, namespace: u8, index: usize) -> Token {
+        let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
+        Token(namespace | (self as u64) << PURPOSE_SHIFT | index as u64)
+    }
+
+    /// What a token of a namespace is for, and its number; nothing for one of another.
+    pub fn decode(namespace: u8, token: Token) -> Option<(NodePurpose, usize)> {
+        if token.0 >> NAMESPACE_SHIFT != u64::from(namespace) {
+            return None;
+        }
+        let index = (token.0 & ((1 << PURPOSE_SHIFT) - 1)) as usize;
+        let code = token.0 >> PURPOSE_SHIFT & 0xff;
+        let purpose = *NodePurpose::ALL.get(code as usize)?;
+        Some((purpose, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_what_it_is_for() {
+        for (code, purpose) in NodePurpose::ALL.into_iter().enumerate() {
+            let token = purpose.token(3, 40 + code);
+            assert_eq!(NodePurpose::decode(3, token), Some((purpose, 40 + code)));
+            assert_eq!(NodePurpose::decode(2, token), None);
+        }
+        assert_eq!(NodePurpose::decode(3, Token(3 << 56 | 8 << 48)), None);
     }
 }

@@ -1,8 +1,11 @@
-//! Operations one waits for: where nothing else is under way.
+//! Operations one waits for: a batch where nothing else is under way, and single ones beside
+//! others.
 //!
-//! For: opening, formatting, recovery, offline tools. Must never know: what is read. Units: bytes.
+//! Opening, formatting, recovery and offline tools use batches. Rare changes of a server that runs,
+//! such as a volume that is added, wait beside what is under way; what that brings meanwhile is
+//! kept in order for its owner.
 
-use super::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Output, Token};
+use super::{ALIGNMENT, Buffer, Done, FileId, Io, IoError, IoOp, Output, Token};
 use std::sync::Arc;
 
 /// Operations under way at once.
@@ -121,4 +124,88 @@ pub fn write(
     files.dedup();
     let syncs = files.into_iter().map(|file| IoOp::Sync { file }).collect();
     run(io, syncs).into_iter().try_for_each(|result| result.map(drop))
+}
+
+/// The eight highest bits of operations aside: no other operation has them.
+const ASIDE: u64 = 0xfe << 56;
+
+/// Carries operations out beside those that are under way.
+pub struct Aside<'a, I> {
+    io: &'a mut I,
+    done: Vec<Done>,
+    others: Vec<Done>,
+}
+
+impl<'a, I: Io> Aside<'a, I> {
+    /// Beside what is under way in `io`.
+    pub fn new(io: &'a mut I) -> Aside<'a, I> {
+        Aside { io, done: Vec::new(), others: Vec::new() }
+    }
+
+    /// What the others have brought meanwhile.
+    pub fn into_others(self) -> Vec<Done> {
+        self.others
+    }
+}
+
+impl<I: Io> Io for Aside<'_, I> {
+    fn submit(&mut self, token: Token, op: IoOp) {
+        debug_assert!(token.0 < ASIDE, "tokens of operations aside are small");
+        self.io.submit(Token(ASIDE | token.0), op);
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) {
+        let before = done.len();
+        while done.len() == before {
+            self.io.wait(&mut self.done);
+            if self.done.is_empty() {
+                return;
+            }
+            for found in self.done.drain(..) {
+                match found.token.0 & ASIDE == ASIDE {
+                    true => done.push(Done { token: Token(found.token.0 & !ASIDE), ..found }),
+                    false => self.others.push(found),
+                }
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.io.now_ns()
+    }
+
+    fn file_bytes(&self, file: FileId) -> u64 {
+        self.io.file_bytes(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Buffer;
+    use crate::io::sim::{Sim, SimFile};
+    use cachewright_types::Seed;
+
+    #[test]
+    fn what_others_bring_meanwhile_is_kept() {
+        for seed in 0..20 {
+            let mut sim = Sim::new(Seed(seed));
+            let file = sim.add_file(SimFile::new(1 << 16));
+            for token in 0..4 {
+                sim.submit(Token(1 << 56 | token), IoOp::Sync { file });
+            }
+            let mut aside = Aside::new(&mut sim);
+            write(&mut aside, [(file, 0, Buffer::copy_of(&[7; 4096]))]).unwrap();
+            let mut brought = aside.into_others();
+            let mut done = Vec::new();
+            while brought.len() < 4 {
+                sim.wait(&mut done);
+                assert!(!done.is_empty(), "all end, here or there");
+                brought.append(&mut done);
+            }
+            let mut tokens: Vec<u64> = brought.iter().map(|done| done.token.0 & 0xff).collect();
+            tokens.sort_unstable();
+            assert_eq!(tokens, [0, 1, 2, 3]);
+        }
+    }
 }

@@ -17,15 +17,12 @@
 //! what lies behind the last whole page goes through the page cache where direct input and output
 //! cannot reach it.
 
-pub mod aside;
 pub mod batch;
 mod buffer;
-mod clock;
 pub mod delayed;
 pub mod open;
 pub mod sim;
 pub mod system;
-mod tables;
 pub mod threads;
 pub mod uring;
 pub mod worker;

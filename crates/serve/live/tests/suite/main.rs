@@ -17,6 +17,7 @@ mod bypass;
 mod cleaning;
 mod damaged_headers;
 mod device_faults;
+mod device_page;
 mod division_world;
 mod doubtful_reads;
 mod exports;

@@ -7,13 +7,9 @@
 
 mod rows;
 
-#[allow(clippy::unwrap_used)] // a broken row may panic
-#[path = "../../tests/ssd_flows/mod.rs"]
-mod common;
-
 use cachewright_device::ssd::Ssd;
+use cachewright_testkit::drives::{Times, run};
 use cachewright_types::Seed;
-use common::{Times, run};
 use rows::{Measure, Row, rows};
 use std::time::Instant;
 

@@ -2,11 +2,11 @@
 //!
 //! For: data. Must never know: how a row is run. Units: microseconds, MB/s, requests per second.
 
-use super::common::Flow;
 use cachewright_device::Device;
 use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_ftl::theory;
+use cachewright_testkit::drives::Flow;
 use cachewright_types::SettingError;
 use cachewright_types::declare::Declared;
 

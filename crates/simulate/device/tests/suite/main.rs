@@ -3,11 +3,7 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
 mod common;
-#[path = "../ssd_flows/mod.rs"]
-mod ssd_flows;
-#[path = "../store_parts/mod.rs"]
 mod store_parts;
 
 mod audit;

@@ -4,13 +4,11 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_device::ssd::{Ssd, preset};
 use cachewright_device::{Command, Device};
+use cachewright_testkit::drives::{Flow, Times, run};
 use cachewright_types::Value;
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use ssd_flows::{Flow, Times, run};
 
 /// Six of the 48 dies with their share of capacity and memory, full of data.
 const PART: [(&str, &str); 5] = [

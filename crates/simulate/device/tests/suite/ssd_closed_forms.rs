@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_device::ssd::Ssd;
 use cachewright_device::{Command, Completion, Device, SpentPart};
+use cachewright_testkit::drives::small;
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use ssd_flows::small;
 
 /// Messages of a read and of a write on the link, without data, and the time of data.
 const READ_MESSAGES: u64 = 8 + 8 + 25 + 11;

@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::{PRESETS, Ssd};
 use cachewright_device::{Command, Completion, Device};
+use cachewright_testkit::drives;
+use cachewright_testkit::drives::small;
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
 use proptest::prelude::*;
-use ssd_flows::small;
 
 /// A command in units that fit every drive of the test, and the pause before it.
 #[derive(Clone, Debug)]
@@ -149,12 +148,12 @@ fn every_preset_works() {
     for preset in &PRESETS {
         println!("{}", preset.name);
         let few = [("blocks", "64"), ("capacity", "auto"), ("over_provisioning", "0.3")];
-        let pairs = few.map(|(key, text)| (key.to_owned(), ssd_flows::value(text)));
+        let pairs = few.map(|(key, text)| (key.to_owned(), drives::value(text)));
         let params = preset.params(&pairs).unwrap();
         let mut ssd = Ssd::new(&params, &[], Seed(1)).unwrap();
-        let flow = ssd_flows::Flow::uniform(4096, 0.5, 16, 2_000, ssd.capacity().0);
-        let times = ssd_flows::run(&mut ssd, &[flow], 5);
+        let flow = drives::Flow::uniform(4096, 0.5, 16, 2_000, ssd.capacity().0);
+        let times = drives::run(&mut ssd, &[flow], 5);
         assert_eq!(ssd.audit(), Ok(()), "{}", preset.name);
-        assert!(ssd_flows::Times::mean(&times[0].all) > 1_000.0, "{}", preset.name);
+        assert!(drives::Times::mean(&times[0].all) > 1_000.0, "{}", preset.name);
     }
 }

@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_device::ssd::Ssd;
 use cachewright_device::{Command, Completion, Device, SpentPart};
+use cachewright_testkit::drives::{Flow, run, small};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use ssd_flows::{Flow, run, small};
 
 /// Messages of a write and of a read on the link (NVMe), with 8 KiB of data.
 const WRITE_LINK: u64 = 8 + 8 + 25 + 8 + 2_496 + 11;

@@ -40,24 +40,24 @@ choices! {
 declare! {
     /// Options of `mrc`: how curves are made.
     pub struct CurveOptions {
-        /// policies to measure (`lru,s3-fifo`); the stack's own when left out
+        /// policies to measure (`lru,s3-fifo`); by default the stack's own
         policies: Vec<String> = Vec::new(), "names";
-        /// how curves are measured; `auto` is exact, unless samples are asked for or the workload
+        /// how curves are measured; `auto` is exact, unless sampling is requested or the workload
         /// is too large
         method: MethodChoice = MethodChoice::Auto, "word";
         /// share of blocks sampled by `shards` and `mini`
         rate: Option<f64> = None, "ratio", 0.000001 ..= 1.0;
-        /// most blocks sampled by `shards-size`
+        /// maximum number of blocks sampled by `shards-size`
         size: Option<u32> = None, "blocks", 16 ..= 16777216;
-        /// cache sizes for all curves (`16MiB,1%wss`); chosen when left out
+        /// cache sizes for all curves (`16MiB,1%wss`); chosen by default
         sizes: Vec<Size> = Vec::new(), "sizes";
         /// how many sizes to choose; 0 leaves it to the method
         points: u32 = 0, "sizes", 0 ..= 10_000;
-        /// samplings for the confidence interval; 0 leaves it to the method
+        /// independent samples for the confidence interval; 0 leaves it to the method
         salts: u32 = 0, "samples", 0 ..= 16;
-        /// curves for so many windows of time instead of one for the whole trace
+        /// curves for this many windows of time instead of one for the whole trace
         windows: u32 = 0, "windows", 0 ..= 1000;
-        /// compare with exact simulations at so many sizes; 3 is usual
+        /// compare with exact simulations at this many sizes; 3 is usual
         verify: u32 = 0, "sizes", 0 ..= 10_000;
         /// when the scaled cache is too small: sample more, or refuse
         small: SmallCaches = SmallCaches::Escalate, "word";

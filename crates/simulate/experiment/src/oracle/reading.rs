@@ -19,9 +19,9 @@ choices! {
 declare! {
     /// Options of `labels`: which oracle is asked, and what its labels count.
     pub struct OracleOptions {
-        /// the policy with knowledge of the future that is imitated
+        /// the policy with knowledge of the future that the model imitates
         oracle: String = "benefit-oracle".to_owned(), "name";
-        /// what a duration counts: what remains from each access on, or the whole residence
+        /// what duration labels count: what remains from each access on, or the whole residence
         labels: Reading = Reading::Remaining, "word";
     }
 }

@@ -26,9 +26,9 @@ const MAX_SUMS: u64 = 1 << 28;
 declare! {
     /// Options of `segments`: at which sizes and times tenants are measured.
     pub struct StepOptions {
-        /// parts of the cache that labels are made of
+        /// parts into which the cache is divided for the labels
         granules: u32 = 10, "granules", 1 ..= 1000;
-        /// steps of an interval whose features are taken
+        /// steps per interval for which features are computed
         steps: u32 = 180, "steps", 1 ..= 4_294_967_295;
     }
 }

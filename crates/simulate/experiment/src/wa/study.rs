@@ -44,7 +44,7 @@ declare! {
     pub struct ClassifierOptions {
         /// the scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`)
         separation: String = "shiro".to_owned(), "scheme";
-        /// the part of the page writes that trains
+        /// the part of the page writes used for training
         share: Percent = Percent(0.7), "share", 0.000001 ..= 0.999999;
         /// size of a flash page, a power of two
         page: Bytes = Bytes(4096), "bytes", 512 ..= 1_048_576;

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;
-use crate::models;
 
 use cachewright_curve::signal::FEATURES;
 use cachewright_experiment::{RunOptions, check, run};
 use cachewright_model::NetworkKind;
+use cachewright_testkit::models::constant_model;
 use common::{Folder, answer_to, pairs, quiet, small_trace};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const STACK: &str = "[cache]\ncapacity = \"200 blocks\"\n\
 fn says(shares: [f32; 2], granules: &str) -> Vec<u8> {
     let notes = [("granules", granules), ("window_steps", "6")];
     let names = FEATURES.map(str::to_owned);
-    models::constant(NetworkKind::Lstm, &names, &shares, &notes).to_bytes().unwrap()
+    constant_model(NetworkKind::Lstm, &names, &shares, &notes).to_bytes().unwrap()
 }
 
 fn folder(name: &str) -> Folder {

@@ -7,8 +7,9 @@ use crate::common;
 use cachewright_experiment::check;
 use cachewright_model::{Architecture, Description, Head, NetworkKind, StoredModel, quantise};
 use cachewright_policy::rc_rnn::features::FeatureSet;
+use cachewright_testkit::reference_data;
 use cachewright_types::Seed;
-use common::{Folder, answer_to, captured, pairs, small_trace};
+use common::{Folder, answer_to, pairs, small_trace};
 use serde_json::Value;
 
 const STACK: &str = "[cache]\ncapacity = \"200 blocks\"\npolicy = \"rc-rnn\"\n\
@@ -175,7 +176,7 @@ fn what_is_missing_or_does_not_fit_is_refused_by_key() {
 /// Hits, admissions, bypasses and evictions on `build` under [`drawn`], in f32 and in int8.
 #[test]
 fn counts_on_a_captured_trace_are_pinned() {
-    let Some(captured) = captured() else { return };
+    let Some(captured) = reference_data("traces/captured") else { return };
     let folder = Folder::new("rc-rnn-captured");
     let trace = captured.join("build.csv.zst");
     let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("200 blocks", "20%wss");

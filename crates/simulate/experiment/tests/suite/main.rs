@@ -3,15 +3,8 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
 #[macro_use]
 mod common;
-#[path = "../../../../decide/partition/tests/common/mod.rs"]
-mod models;
-#[path = "../../../device/tests/ssd_flows/mod.rs"]
-mod ssd_flows;
-#[path = "../../../system/tests/common/mod.rs"]
-mod system_common;
 
 mod auto_schemes;
 mod byte_hits;

@@ -5,10 +5,6 @@
 //! One that needs a model is given a random one below; a new kind fails here until it is, too.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
-use crate::models;
-use crate::ssd_flows;
-use crate::system_common as common;
-
 use cachewright_curve::signal::{BINS, FEATURES, SignalSet};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::ssd::host::Port;
@@ -22,11 +18,12 @@ use cachewright_system::machines::Layout;
 use cachewright_system::replay::ReplayInputs;
 use cachewright_system::ssd::{DataCacheParams, DriveDescription, build};
 use cachewright_system::{Control, Cuts, SignalNeeds, interval_signals, replay};
-use cachewright_types::{Seed, Value};
-use common::{
-    Loaded, SHIFT, Stack, constant_by, control_by, engine_lane_by, lane_by, load, random, replay_by,
+use cachewright_testkit::drives::{small, value};
+use cachewright_testkit::machines::{
+    Loaded, SHIFT, Stack, constant, control_by, engine_lane_by, lane_by, load, random, replay_by,
 };
-use ssd_flows::{small, value};
+use cachewright_testkit::models::small_random_model;
+use cachewright_types::{Seed, Value};
 use std::sync::{Arc, Mutex};
 
 const TENANTS: usize = 2;
@@ -70,14 +67,16 @@ fn models_for(entry: &Entry) -> Models {
     if entry.needs.contains(&Need::Model) {
         let notes = [("granules", "10"), ("window_steps", "12")];
         let names = FEATURES.map(str::to_owned);
-        let file =
-            |seed| models::random(NetworkKind::Lstm, &names, 2, &notes, seed).to_bytes().unwrap();
+        let file = |seed| {
+            small_random_model(NetworkKind::Lstm, &names, 2, &notes, seed).to_bytes().unwrap()
+        };
         given.each = (0..TENANTS as u64).map(file).collect();
     }
     if entry.needs.contains(&Need::JointModel) {
         let bins = |tenant| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
         let names: Vec<String> = (0..TENANTS).flat_map(bins).collect();
-        let file = models::random(NetworkKind::Mlp, &names, TENANTS, &[], 1).to_bytes().unwrap();
+        let file =
+            small_random_model(NetworkKind::Mlp, &names, TENANTS, &[], 1).to_bytes().unwrap();
         given.joint = Some(file);
     }
     given
@@ -144,7 +143,7 @@ fn closed(entry: &Entry, texts: &[String]) -> Vec<String> {
     };
     let lane = engine_lane_by(&stack, &loaded.recording, control);
     let wanted = wanted(steps, false);
-    let found = constant_by(&stack, &loaded.recording, lane, (pace, 0, 0), wanted);
+    let found = constant(&stack, &loaded.recording, lane, pace, 0, 0, wanted);
     // Once a tenant has nothing left, the traces differ for the others as well.
     let ended = found.answers.iter().map(|one| one.finished_ns).min().unwrap();
     let mut told = entries_of(&log);
@@ -156,7 +155,7 @@ fn closed(entry: &Entry, texts: &[String]) -> Vec<String> {
 fn timed(entry: &Entry, texts: &[String], prices: bool) -> Vec<String> {
     let (stack, loaded) = loaded(texts);
     let (control, steps, log) = control(entry, &stack);
-    replay_by(&stack, &loaded, (Loop::Open, 3), control, wanted(steps, prices));
+    replay_by(&stack, &loaded, Loop::Open, 3, control, wanted(steps, prices));
     entries_of(&log)
 }
 

@@ -9,8 +9,9 @@ use cachewright_experiment::oracle::{Duration, OracleOptions, Reading, Split};
 use cachewright_experiment::{LabelOptions, Labels, labels};
 use cachewright_policy::rc_rnn::RcRnnSettings;
 use cachewright_policy::rc_rnn::replayed::replay;
+use cachewright_testkit::reference_data;
 use cachewright_types::Seed;
-use common::{Folder, captured, pairs, quiet};
+use common::{Folder, pairs, quiet};
 
 const STACK: &str = "
 [cache]
@@ -189,7 +190,7 @@ fn what_cannot_be_labelled_is_refused_by_name() {
 /// queued anew, keeps less on each.
 #[test]
 fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
-    let Some(captured) = captured() else { return };
+    let Some(captured) = reference_data("traces/captured") else { return };
     let folder = Folder::new("oracle-perfect");
     let share = |name: &str, labels_of, requeue_hits| {
         let trace = captured.join(name);
@@ -218,7 +219,7 @@ fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
 
 #[test]
 fn labels_of_a_captured_trace_are_pinned() {
-    let Some(captured) = captured() else { return };
+    let Some(captured) = reference_data("traces/captured") else { return };
     let folder = Folder::new("oracle-captured");
     let trace = captured.join("build.csv.zst");
     let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");

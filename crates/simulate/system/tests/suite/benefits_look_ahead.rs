@@ -1,15 +1,13 @@
 //! What an access is worth is counted over all that comes after it, and over nothing else.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common::inline;
-
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, FutureColumn, NEVER, Verdict};
 use cachewright_system::Recording;
 use cachewright_system::futures::{FutureKind, benefits};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
+use cachewright_testkit::machines::recorded;
 use cachewright_types::{BlockId, Seed};
-use inline::recorded;
 use proptest::prelude::*;
 
 /// Blocks 0 and 1 are read, another tenant's block once, 0 is written, both trimmed, 1 read twice.

@@ -4,13 +4,11 @@
 //! never know: devices. Units: microseconds in traces.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common;
-
 use cachewright_system::SignalNeeds;
 use cachewright_system::event_loop::{ConstantRun, Loop, NEVER_NS, Noise};
 use cachewright_system::machines::Layout;
+use cachewright_testkit::machines::{Stack, constant, engine_lane, load};
 use cachewright_types::Seed;
-use common::{Stack, constant_by, engine_lane, load};
 
 /// What a test changes of a closed loop of one tenant with one request under way.
 #[derive(Clone, Copy, Default)]
@@ -37,8 +35,9 @@ fn run(text: &str, change: Change) -> ConstantRun {
         repeat: vec![change.repeat],
     };
     let lane = engine_lane(&stack, &loaded.recording);
-    let windows = (pace, change.windows, change.throughput_ns);
-    constant_by(&stack, &loaded.recording, lane, windows, SignalNeeds::default())
+    let Change { windows, throughput_ns, .. } = change;
+    let needs = SignalNeeds::default();
+    constant(&stack, &loaded.recording, lane, pace, windows, throughput_ns, needs)
 }
 
 /// Requests, the sum of their times and the last answer, in microseconds.

@@ -1,15 +1,12 @@
 //! A recording in scratch files is the same recording, and replays to the same result, however
 //! little of it is held in memory.
 
-use crate::common::inline;
-use crate::common::{Stack, lane};
-
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
 use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, LaneResult, Recording, Whose, interval_signals};
+use cachewright_testkit::machines::{Stack, lane, recorder, signal_needs, workload};
 use cachewright_types::Seed;
-use inline::{recorder, workload};
 use proptest::prelude::*;
 
 /// Bytes of a column in memory.
@@ -37,7 +34,7 @@ fn results(stack: &Stack, recording: &Recording) -> Vec<LaneResult> {
     for whose in [Whose::All, Whose::Tenant(0)] {
         lanes.push(Box::new(CurveLane::new(set(), whose, true)) as Box<dyn Lane>);
     }
-    let needs = crate::common::signal_needs(stack, recording.totals.len());
+    let needs = signal_needs(stack, recording.totals.len());
     let signals = needs.meter(recording.totals.len(), 20_000);
     let signals = signals.map(|meter| interval_signals(recording, &cuts, meter));
     let signals = signals.unwrap_or_default();

@@ -3,14 +3,7 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../places/mod.rs"]
 mod places;
-#[path = "../../../device/tests/ssd_flows/mod.rs"]
-mod ssd_flows;
-#[path = "../ssd_rows/mod.rs"]
-mod ssd_rows;
 
 mod benefits_look_ahead;
 mod constant_times;

@@ -3,9 +3,9 @@
 //! For: closed loops with recorded pauses, and what a hit is, worked by hand. Must never know:
 //! policies. Units: microseconds in traces; a miss takes 5 ms, a hit 100 us.
 
-use crate::common::{Stack, load, replay};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
 use cachewright_system::machines::{InFlight, Layout};
+use cachewright_testkit::machines::{Stack, load, replay};
 
 fn closed(recorded: bool) -> Loop {
     Loop::Closed {

@@ -1,16 +1,14 @@
 //! A profile is what a tenant's head alone would have hit, and nothing of the others.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common::inline;
-
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::profile::{FirstAccesses, PolicyInputs};
 use cachewright_system::{FutureKind, Recording};
+use cachewright_testkit::machines::recorded;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Seed, TenantId};
-use inline::recorded;
 
 fn reads(blocks: impl Iterator<Item = u64>) -> String {
     let line = |(time, block): (usize, u64)| format!("1,R,{},4096,{time}\n", block * 4096);

@@ -1,13 +1,11 @@
 //! A recording holds every block of every request, numbered densely, in order of time.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common::inline;
-
 use cachewright_policy::RequestInfo;
 use cachewright_system::machines::Layout;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder};
-use inline::{SHIFT, recorded, recorder, workload};
+use cachewright_testkit::machines::{SHIFT, recorded, recorder, workload};
 use proptest::prelude::*;
 use std::collections::HashMap;
 

@@ -1,14 +1,12 @@
 //! Service times are those of a device alone: of its model, without a queue, and of where it was.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common::inline;
-
 use cachewright_device::{AnyDevice, model};
 use cachewright_system::Recording;
 use cachewright_system::machines::service::{ratios, service_times};
 use cachewright_system::machines::{Layout, Requests};
+use cachewright_testkit::machines::{SHIFT, recorder, workload};
 use cachewright_types::Value;
-use inline::{SHIFT, recorder, workload};
 
 const FIXED: [(&str, &str); 3] = [("read", "100us"), ("write", "50us"), ("parallelism", "1")];
 

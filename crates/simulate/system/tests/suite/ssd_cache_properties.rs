@@ -4,16 +4,14 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Completion, Device};
 use cachewright_policy::Registered;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
+use cachewright_testkit::drives::{small, value};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 use proptest::prelude::*;
-use ssd_flows::{small, value};
 
 #[derive(Clone, Debug)]
 struct Ask {

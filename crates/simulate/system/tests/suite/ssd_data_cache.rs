@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
-use crate::ssd_flows;
-use crate::ssd_rows;
-
+use cachewright_testkit::cached_drives::{Row, rows, run};
+use cachewright_testkit::{cached_drives, drives};
 use cachewright_types::TenantId;
-use ssd_rows::{Row, rows, run};
 
 fn hold(ids: &[&str]) {
     let mut held = 0;
@@ -54,7 +52,7 @@ fn a_write_into_the_cache_takes_the_closed_form() {
     let all = rows();
     let b3 = all.iter().find(|row| row.id == "B3").unwrap();
     let few = |drive: &[(&'static str, &'static str)], count: u64| {
-        let flow = ssd_flows::Flow { count, ..b3.flows[0] };
+        let flow = drives::Flow { count, ..b3.flows[0] };
         let expected = vec![("p50", 1.0, 0.0), ("min", 1.0, 0.0)];
         let row = Row { drive: drive.to_vec(), flows: vec![flow], expected, ..b3.clone() };
         run(&row).values
@@ -71,10 +69,10 @@ fn a_larger_lru_never_misses_more() {
     let g5: Vec<&Row> = all.iter().filter(|row| row.id == "G5").collect();
     let mut last = 0.0;
     for mib in [1, 4, 16, 64, 256] {
-        let flow = ssd_flows::Flow { count: 20_000, depth: 1, ..g5[0].flows[0] };
+        let flow = drives::Flow { count: 20_000, depth: 1, ..g5[0].flows[0] };
         let row = Row { cache_mib: mib, flows: vec![flow], expected: Vec::new(), ..g5[0].clone() };
-        let mut drive = ssd_rows::drive(&row);
-        ssd_flows::run(&mut drive, &row.flows, 7);
+        let mut drive = cached_drives::drive(&row);
+        drives::run(&mut drive, &row.flows, 7);
         let ratio = drive.inside().engine().counts(TenantId(0)).hit_ratio();
         assert!(ratio >= last, "{mib} MiB: {ratio}, less than {last}");
         last = ratio;
@@ -88,7 +86,7 @@ fn drives_are_built_by_the_names_of_their_policies() {
     use cachewright_cache::{Quotas, WriteMode};
     use cachewright_device::ssd::host::Port;
     use cachewright_system::ssd::{DataCacheParams, DriveDescription, build};
-    let params = ssd_flows::small(&[]);
+    let params = drives::small(&[]);
     let ports = [Port { queue_depth: 8, weight: 1 }];
     let describe = |params, policy| {
         let (quotas, axes) = (Quotas::Shared(64), DataCacheParams::default());
@@ -107,8 +105,8 @@ fn drives_are_built_by_the_names_of_their_policies() {
     };
     for entry in cachewright_policy::entries() {
         let mut drive = describe(&params, entry.name).unwrap();
-        let flow = ssd_flows::Flow::uniform(8192, 0.5, 8, 500, 1 << 20);
-        ssd_flows::run(&mut *drive, &[flow], 3);
+        let flow = drives::Flow::uniform(8192, 0.5, 8, 500, 1 << 20);
+        drives::run(&mut *drive, &[flow], 3);
         assert_eq!(drive.audit(), Ok(()), "{}", entry.name);
         assert_eq!(drive.counts(TenantId(0)).requests, 500, "{}", entry.name);
     }
@@ -132,7 +130,7 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     let pairs = [("write_back", "on-eviction"), ("handover", "at-once")]
         .map(|(key, word)| (key.to_owned(), Value::Text(word.to_owned())));
     let mut drive = build(&DriveDescription {
-        params: &ssd_flows::small(&[]),
+        params: &drives::small(&[]),
         ports: &[Port { queue_depth: 8, weight: 1 }; 2],
         policy: ("lru", &[]),
         code: None,
@@ -142,8 +140,8 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
         seed: Seed(1),
     })
     .unwrap();
-    let flow = ssd_flows::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
-    let end = ssd_flows::run(&mut *drive, &[flow], 3)[0].end;
+    let flow = drives::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
+    let end = drives::run(&mut *drive, &[flow], 3)[0].end;
     let (first, second) = (TenantId(0), TenantId(1));
     assert_eq!((drive.occupancy(first), drive.quota(second)), (56, 8));
     let before = drive.cache_stats().destaged_pages;
@@ -175,15 +173,15 @@ fn room_changes_hands_as_flash_takes_pages() {
     let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
     let make = |_: usize, capacity| Lru::new(capacity, &Default::default(), Seed(1));
     let mut drive = cached(CachedParts {
-        params: &ssd_flows::small(&[]),
+        params: &drives::small(&[]),
         ports: &[Port { queue_depth: 64, weight: 1 }; 2],
         engine: Engine::new(2, &Quotas::PerTenant(vec![56, 8]), WriteMode::WriteBack, make),
         axes: DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     })
     .unwrap();
-    let flow = ssd_flows::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
-    let later = Nanos(ssd_flows::run(&mut drive, &[flow], 3)[0].end + 1_000_000_000);
+    let flow = drives::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
+    let later = Nanos(drives::run(&mut drive, &[flow], 3)[0].end + 1_000_000_000);
     let (first, second) = (TenantId(0), TenantId(1));
     assert_eq!((drive.state(first), drive.state(second)), (QuotaState::Stable, QuotaState::Demand));
     assert!(drive.set_quotas(later, &Quotas::PerTenant(vec![16, 48])));

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::ssd_flows;
-
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Device};
@@ -12,6 +10,7 @@ use cachewright_partition::{VictimChoice, VictimSelector, WriteRequest};
 use cachewright_policy::{Registered, lru::Lru};
 use cachewright_system::series::QuotaState;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
+use cachewright_testkit::drives;
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -53,7 +52,7 @@ fn drive(total: u32, answers: Vec<VictimChoice>, heard: &Heard) -> CachedSsd<Lru
     let make = |_: usize, capacity| Lru::new(capacity, &Default::default(), Seed(1));
     let quotas = Quotas::PerTenant(vec![0; usize::from(TENANTS)]);
     let mut drive = cached(CachedParts {
-        params: &ssd_flows::small(&[]),
+        params: &drives::small(&[]),
         ports: &[Port { queue_depth: 8, weight: 1 }; TENANTS as usize],
         engine: Engine::new(usize::from(TENANTS), &quotas, WriteMode::WriteBack, make),
         axes: DataCacheParams::checked(&pairs).unwrap(),

@@ -5,8 +5,6 @@
 //! arrived.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
-use crate::common;
-
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
@@ -20,9 +18,9 @@ use cachewright_system::machines::{
     ReplayCache, ReplayDecider, Slots, blocks_of, run_machine,
 };
 use cachewright_system::{Control, LaneResult, SignalNeeds, Signals};
+use cachewright_testkit::machines::{SHIFT, Stack, load_from};
 use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
-use common::{SHIFT, Stack, load_from};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

@@ -2,8 +2,6 @@
 //! mode, the partition and the devices; and every invariant of machine and replay holds.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common;
-
 use cachewright_cache::WriteMode;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS};
@@ -11,8 +9,8 @@ use cachewright_system::machines::settings::{Decision, Fill, WriteBack};
 use cachewright_system::machines::{Layout, MachineSettings};
 use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{Cuts, LaneResult, interval_signals};
+use cachewright_testkit::machines::{Loaded, Stack, lane, load, random, replay, signal_needs};
 use cachewright_types::{Nanos, Seed};
-use common::{Loaded, Stack, lane, load, random, replay, signal_needs};
 use proptest::prelude::*;
 
 fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {

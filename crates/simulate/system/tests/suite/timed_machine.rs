@@ -2,13 +2,12 @@
 //! cache, 5 ms for the backing device.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::common;
-
+use cachewright_system::SignalNeeds;
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
 use cachewright_system::machines::settings::{Decision, Fill, ReadAhead, WriteBack};
 use cachewright_system::machines::{Layout, MachineSettings};
+use cachewright_testkit::machines::{Stack, constant, engine_lane, load, random, replay};
 use cachewright_types::{Nanos, Op, Seed};
-use common::{Stack, constant, engine_lane, load, random, replay};
 
 /// Replays requests of one tenant given as "op block time_us".
 fn open(stack: &Stack, requests: &[(char, u64, u64)]) -> Times {
@@ -185,7 +184,8 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
     };
     let timed = replay(&stack, &loaded, pace.clone(), 10);
     let lane = engine_lane(&stack, &loaded.recording);
-    let found = constant(&stack, &loaded.recording, lane, (pace, 10));
+    let needs = SignalNeeds::default();
+    let found = constant(&stack, &loaded.recording, lane, pace, 10, 0, needs);
     let (plain, experience) = (found.cache, found.answers);
     assert_eq!(timed.cache.counts, plain.counts);
     let reads_miss = plain.counts[0].reads - plain.counts[0].read_hits;
@@ -222,7 +222,8 @@ fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
     assert!((border_ns..border_ns + 10_000_000).contains(&timed.tenants[0].last_ns));
     assert_eq!(timed.tenants[1].first_ns, Some(border_ns));
     let lane = engine_lane(&stack, &loaded.recording);
-    let found_plain = constant(&stack, &loaded.recording, lane, (pace, 10));
+    let needs = SignalNeeds::default();
+    let found_plain = constant(&stack, &loaded.recording, lane, pace, 10, 0, needs);
     let (plain, experience) = (found_plain.cache, found_plain.answers);
     assert!(experience[0].requests < all(0) && experience[0].finished_ns < border_ns + 10_000_000);
     assert_eq!(experience[1].requests, found[1]);

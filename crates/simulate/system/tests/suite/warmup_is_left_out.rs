@@ -2,9 +2,6 @@
 //! the single answers of a drive would have it.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
-use crate::common;
-use crate::ssd_flows;
-
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Completion};
@@ -12,11 +9,11 @@ use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, StepClock, Times, run_ssd};
 use cachewright_system::machines::Layout;
 use cachewright_system::ssd::{AnyCachedDrive, DataCacheParams, DriveDescription, build};
+use cachewright_testkit::drives::{small, value};
+use cachewright_testkit::machines::{Loaded, SHIFT, Stack, load, random, replay};
 use cachewright_types::measure::{Counts, Responses};
 use cachewright_types::{Nanos, Op, Seed, TenantId};
-use common::{Loaded, SHIFT, Stack, load, random, replay};
 use proptest::prelude::*;
-use ssd_flows::{small, value};
 
 /// A miss of 5 ms, then a hit and a write of 100 us each.
 fn three(warmup_ns: u64, pace: Loop) -> Times {

@@ -1,15 +1,16 @@
-//! What stands on a cache device, byte by byte.
-//!
-//! For: writers, recovery and offline tools: one encoding for all. Must never know: files, memory
-//! of a running cache. Units: bytes, pages of 4096 bytes. Numbers are little-endian. Every
-//! structure carries the id of its device set and its own place, so that one that was written
-//! elsewhere, or by another set, is not taken for valid, and a CRC-32C over all of it.
+//! What stands on a cache device, byte by byte: one encoding for the writer, for recovery and for
+//! offline tools. `docs/design/cache-device.md` draws every structure with its offsets; the test
+//! `device_page` keeps that page and this code equal.
 //!
 //! ```text
 //! device:  [superblock A][superblock B][segment 0][segment 1] ...
 //! segment: [header page][group][group] ... [unused][footer]
 //! group:   [descriptor page: header, records][data of the records]
 //! ```
+//!
+//! Numbers are little-endian; the unit of every structure is a page of 4096 bytes. A structure
+//! carries the id of its device set, its own place and a CRC-32C over all of it, so that one that
+//! was written elsewhere, or by another set, is not taken for valid.
 
 mod footer;
 mod group;
