@@ -4,8 +4,8 @@
 //! line. Must never know: the translation layer's state, traces. Units: bytes; over-provisioning is
 //! a ratio here and a percentage in the file.
 
+use crate::document::Reader;
 use crate::kinds::Capacity;
-use crate::reader::Reader;
 use crate::tables::FlashTable;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{FtlError, Geometry, Need, reclaim};

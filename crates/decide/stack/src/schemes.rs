@@ -3,7 +3,7 @@
 //! For: `list schemes`. Must never know: how a scheme decides. A scheme of this table is one or
 //! more entries of the registries; a paper's scheme has a stack file that runs it.
 
-use crate::auto::AUTO;
+use crate::cache::AUTO;
 
 /// A scheme and how a stack file asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

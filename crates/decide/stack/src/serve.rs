@@ -3,7 +3,7 @@
 //! For: paths taken from the stack file's folder, and addresses told apart. Must never know: files,
 //! sockets, what is behind an address. Units: bytes.
 
-use crate::reader::Reader;
+use crate::document::Reader;
 use crate::tables::{ServeTable, ServeTls};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};

@@ -1,22 +1,26 @@
 //! A whole stack file, read and checked.
 //!
-//! For: text to a [`Stack`]. Must never know: files, how a stack is carried out. The tables of the
-//! machine that carries it out are read by that machine, through [`MachineTables`].
+//! The tables of the machine that carries it out are read by that machine, through
+//! [`MachineTables`].
+//!
+//! What two cases of one file can share. A key is compared unless its declaration names what cases
+//! that differ in it can share, so that a new key is compared.
 
-use crate::auto::StackFacts;
-use crate::cache::CacheSpec;
+use crate::cache::{CacheSpec, StackFacts};
+use crate::document::{self, Reader};
 use crate::flash::FlashSpec;
-use crate::needs::Offers;
-use crate::reader::Reader;
+use crate::kinds::Warmup;
+use crate::names;
 use crate::serve::ServeSpec;
 use crate::tables::{
-    Blocks, CacheTable, ClockChoice, FlashTable, Loop, ReplayTable, ServeTable, TenantTable,
-    TopTable,
+    Blocks, CacheTable, ClockChoice, FlashTable, Loop, Offers, ReplayTable, ServeTable, Shadow,
+    TenantTable, TopTable,
 };
 use crate::tenant::{self, TenantSpec};
-use crate::{document, names};
+use cachewright_policy::foreign::is_foreign;
 use cachewright_trace::MergeClock;
-use cachewright_types::declare::Declared;
+use cachewright_types::declare::{Declared, Scheme};
+use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{Bytes, Key, Nanos, Seed, Value};
 use std::path::{Path, PathBuf};
 
@@ -261,4 +265,206 @@ fn check_behaviour(tenants: &[TenantSpec]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Keys and values of a table.
+type ResolvedPairs = Vec<(String, Option<Value>)>;
+
+/// A table of a resolved file: keys without a value stand in it, too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResolvedEntry {
+    /// A value; nothing where there is none.
+    Value(Option<Value>),
+    /// A table.
+    Table(Vec<(String, ResolvedEntry)>),
+    /// Tables in order.
+    List(Vec<ResolvedEntry>),
+}
+
+impl<M: MachineTables> Stack<M> {
+    /// Every table with every key: schemes with all their settings, sizes and times with units.
+    /// Errors: a scheme's setting is refused.
+    pub fn resolved(&self) -> Result<ResolvedEntry, String> {
+        let tenants = self.tenants.iter().map(|own| tenant(pairs::<TenantTable>(own))).collect();
+        let mut whole = values(pairs(&self.top()));
+        whole.extend([
+            ("cache".to_owned(), self.cache_table()?),
+            ("replay".to_owned(), entry(given(pairs(&self.replay), &["divisions"]))),
+            ("tenant".to_owned(), ResolvedEntry::List(tenants)),
+        ]);
+        if let Some(table) = self.flash.as_deref() {
+            let (separated, cleaned) = (&table.separation, &table.reclaim);
+            let separation =
+                cachewright_ftl::separation::resolved(&separated.name, &separated.pairs);
+            let reclaim = cachewright_ftl::reclaim::resolved(&cleaned.name, &cleaned.pairs);
+            let schemes = [
+                ("separation", resolved_scheme("flash.separation", separated, separation)?),
+                ("reclaim", resolved_scheme("flash.reclaim", cleaned, reclaim)?),
+            ];
+            whole.push(("flash".to_owned(), entry(with(pairs(table), schemes))));
+        }
+        if let Some(serve) = self.serve.as_deref() {
+            whole.push(("serve".to_owned(), entry(pairs::<ServeTable>(serve))));
+        }
+        for (name, table) in self.stack.as_ref().map_or(Ok(Vec::new()), MachineTables::resolved)? {
+            whole.push((name.to_owned(), ResolvedEntry::Value(Some(table))));
+        }
+        Ok(ResolvedEntry::Table(whole))
+    }
+
+    fn cache_table(&self) -> Result<ResolvedEntry, String> {
+        let (partition, layout) = (&self.cache.partition, &self.cache.layout);
+        let partitions = cachewright_partition::registry::resolved;
+        let layouts = cachewright_partition::layout::registry::resolved;
+        let divided = partitions(&partition.name, &partition.pairs);
+        let laid_out = layouts(&layout.name, &layout.pairs);
+        let schemes = [
+            ("policy", policy(&self.cache.policy)?),
+            ("partition", resolved_scheme("cache.partition", partition, divided)?),
+            ("layout", resolved_scheme("cache.layout", layout, laid_out)?),
+        ];
+        let mut table = with(pairs::<CacheTable>(&self.cache), schemes);
+        // Shadow partitions stand there only where they are, as keys of served volumes do.
+        table.retain(|(key, _)| key != "shadow" || self.cache.shadow != Shadow::None);
+        if let Some(characterizer) = &self.cache.kinds.characterizer {
+            let named = &characterizer.named;
+            let read =
+                cachewright_policy::characterize::registry::resolved(&named.name, &named.pairs);
+            let mut whole = resolved_scheme("cache.characterize", named, read)?;
+            if let Value::Table(pairs) = &mut whole {
+                pairs.push(("model".to_owned(), Value::Text(characterizer.model.text.clone())));
+                pairs.push(("every".to_owned(), Value::Text(characterizer.every.exact())));
+            }
+            table = with(table, [("characterize", whole)]);
+        }
+        Ok(entry(table))
+    }
+}
+
+fn pairs<T: Declared>(table: &T) -> ResolvedPairs {
+    table.values().into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A table with some values replaced.
+fn with<const N: usize>(mut table: ResolvedPairs, values: [(&str, Value); N]) -> ResolvedPairs {
+    for (key, value) in values {
+        for (_, old) in table.iter_mut().filter(|(name, _)| name == key) {
+            *old = Some(value.clone());
+        }
+    }
+    table
+}
+
+fn entry(table: ResolvedPairs) -> ResolvedEntry {
+    ResolvedEntry::Table(values(table))
+}
+
+fn values(table: ResolvedPairs) -> Vec<(String, ResolvedEntry)> {
+    table.into_iter().map(|(key, value)| (key, ResolvedEntry::Value(value))).collect()
+}
+
+/// A tenant's table; lists of models, goals in response time, and what is served, stand in it only
+/// where there are some.
+fn tenant(table: ResolvedPairs) -> ResolvedEntry {
+    let optional = [
+        "by_volume",
+        "history",
+        "model_updates",
+        "schedule",
+        "goal_response",
+        "goal_p99",
+        "backing",
+        "export",
+        "clients",
+        "read_only",
+        "max_iops",
+        "max_bandwidth",
+    ];
+    entry(given(table, &optional))
+}
+
+/// A table in which `optional` keys stand only where they have a value that is not false.
+fn given(table: ResolvedPairs, optional: &[&str]) -> ResolvedPairs {
+    let shown = |(key, value): &(String, Option<Value>)| {
+        let is_given = value.as_ref().is_some_and(|value| *value != Value::Bool(false));
+        is_given || !optional.contains(&key.as_str())
+    };
+    table.into_iter().filter(shown).collect()
+}
+
+fn policy(scheme: &Scheme) -> Result<Value, String> {
+    let resolved = cachewright_policy::registry::resolved(&scheme.name, &scheme.pairs);
+    if is_foreign(&scheme.name) {
+        // Only the code knows its defaults.
+        let given = scheme.pairs.iter().cloned();
+        let name = ("name".to_owned(), Value::Text(scheme.name.clone()));
+        return Ok(Value::Table([name].into_iter().chain(given).collect()));
+    }
+    resolved_scheme("cache.policy", scheme, resolved)
+}
+
+/// A scheme's name and all its settings. Errors: a setting is refused.
+fn resolved_scheme(
+    key: &str,
+    scheme: &Scheme,
+    settings: Result<Resolved, RegistryError>,
+) -> Result<Value, String> {
+    let settings = settings.map_err(|error| format!("`{key}`: {error}"))?;
+    let name = ("name".to_owned(), Value::Text(scheme.name.clone()));
+    let given = settings.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Ok(Value::Table([name].into_iter().chain(given).collect()))
+}
+
+/// What two cases can share, as declarations name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// The block accesses of all tenants.
+    Recording,
+    /// A pass over a recording, with the signals of its intervals; these share the recording, too.
+    Pass,
+    /// The replays of each tenant alone with the whole cache.
+    Alone,
+    /// The replays alone at every size and interval, which partitioners that know the future read.
+    Outlook,
+}
+
+impl Shared {
+    /// The words of declarations that permit a difference.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Shared::Recording => &["recording", "pass"],
+            Shared::Pass => &["pass"],
+            Shared::Alone => &["alone"],
+            Shared::Outlook => &["alone", "outlook"],
+        }
+    }
+
+    fn permits<T: Declared>(self, a: &T, b: &T) -> bool {
+        let known = |word: &str| self.words().contains(&word);
+        a.differences(b).iter().all(|shares| shares.split(", ").any(known))
+    }
+}
+
+impl<M: PartialEq> Stack<M> {
+    /// The histories that are replayed before the traces, by tenant; empty where none are.
+    fn replayed_first(&self) -> Vec<Option<&Path>> {
+        let is_warmup = self.replay.warmup == Warmup::History;
+        self.tenants.iter().filter(|_| is_warmup).map(|tenant| tenant.history.as_deref()).collect()
+    }
+
+    /// Whether no key in which two stacks differ keeps them from sharing this. Devices matter to
+    /// replays alone only.
+    pub fn can_share(&self, other: &Stack<M>, shared: Shared) -> bool {
+        let flash = |stack: &Stack<M>| stack.flash.as_deref().cloned().unwrap_or_default();
+        let on_devices = matches!(shared, Shared::Alone | Shared::Outlook);
+        let mut tenants = self.tenants.iter().zip(&other.tenants);
+        self.replayed_first() == other.replayed_first()
+            && shared.permits(&self.top(), &other.top())
+            && shared.permits::<CacheTable>(&self.cache, &other.cache)
+            && shared.permits(&self.replay, &other.replay)
+            && shared.permits::<FlashTable>(&flash(self), &flash(other))
+            && self.tenants.len() == other.tenants.len()
+            && tenants.all(|(a, b)| shared.permits::<TenantTable>(a, b))
+            && (!on_devices || self.stack == other.stack)
+    }
 }

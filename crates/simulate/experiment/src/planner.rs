@@ -26,7 +26,7 @@ use crate::timed;
 use crate::{ExperimentError, Spec};
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
-use cachewright_stack::auto::AUTO;
+use cachewright_stack::cache::AUTO;
 use cachewright_system::profile::PolicyInputs;
 use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
