@@ -1,13 +1,21 @@
 //! A translation layer behind one seam, whichever separation it runs.
 //!
-//! For: the flash inside a drive and the log of a store on any device, which perform what a layer
-//! tells. Must never know: planes, devices, time. Units: pages.
+//! Pages of different tenants in different blocks. It stands in no table of separations. One stream
+//! per tenant for the host's pages and one for moved ones. MQSim keeps one open block of each kind
+//! per flow and plane (FAST'18, section 4.4). Tenants beyond the set number share streams in turn.
+//!
+//! What flash has to do, told as it is decided. A model of an SSD prices these moves, a live store
+//! performs them, studies of write amplification ignore them at no cost. Order matters: a page is
+//! programmed before the superblock of its old copy is erased.
 
 use crate::mapping::Table;
-use crate::tenants::ByTenant;
+use crate::separation::{self, MovedPage, Registered, Write};
 use crate::{
-    Address, Ftl, FtlCounts, FtlError, HostRequest, NEVER, NoSink, Separation, Sink, Superblocks,
+    Entry, Ftl, FtlCounts, FtlError, Geometry, HostRequest, NEVER, Separation, Superblocks,
 };
+use cachewright_types::declare::Declared;
+use cachewright_types::registry::{RegistryError, Resolved};
+use cachewright_types::{Seed, Value, declare, registry};
 use std::any::Any;
 
 /// One thing flash has to do.
@@ -180,4 +188,150 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
     fn audit(&self) -> Result<(), String> {
         Ftl::audit(self)
     }
+}
+
+declare! {
+    /// How many tenants are told apart.
+    pub struct TenantSettings {
+        /// tenants with blocks of their own
+        tenants: u32 = 2, "tenants", 1 ..= 32;
+    }
+}
+
+/// The separations that a layer can run, by name.
+pub fn names() -> Vec<&'static str> {
+    let entries = separation::entries();
+    entries.iter().map(|entry| entry.name).chain([ByTenant::ENTRY.name]).collect()
+}
+
+/// Every setting of one of them under `pairs`. Errors: no such scheme; a setting is refused.
+pub fn resolved(name: &str, pairs: &[(String, Value)]) -> Result<Resolved, RegistryError> {
+    if name == ByTenant::ENTRY.name {
+        let settings = registry::settings::<TenantSettings>("separation", name, pairs)?;
+        return Ok(settings.values());
+    }
+    separation::resolved(name, pairs)
+}
+
+/// A stream for each tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct ByTenant {
+    tenants: u8,
+    writer: u8,
+}
+
+impl ByTenant {
+    /// Notes whose the next writes are.
+    #[inline]
+    pub fn turn(&mut self, tenant: u16) {
+        self.writer = (tenant % u16::from(self.tenants)) as u8;
+    }
+}
+
+impl Registered for ByTenant {
+    type Settings = TenantSettings;
+    const ENTRY: Entry = Entry {
+        name: "by-tenant",
+        doc: "pages of each tenant apart, and moved pages apart from both",
+        source: "MQSim (Tavakkol et al.), FAST'18, section 4.4",
+        needs: &[],
+    };
+
+    fn new(_: &Geometry, settings: &TenantSettings, _: Seed) -> ByTenant {
+        ByTenant { tenants: settings.tenants as u8, writer: 0 }
+    }
+}
+
+impl Separation for ByTenant {
+    fn streams(&self) -> u32 {
+        2 * u32::from(self.tenants)
+    }
+
+    #[inline]
+    fn place_user(&mut self, _: &Write) -> Stream {
+        Stream(self.writer)
+    }
+
+    #[inline]
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream {
+        Stream(self.tenants + page.victim.stream.0 % self.tenants)
+    }
+
+    fn metadata_bytes_per_page(&self) -> f64 {
+        0.0
+    }
+}
+/// A physical page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// Superblock.
+    pub block: u32,
+    /// Page within it.
+    pub offset: u32,
+}
+
+/// The receiver of moves. Every method does nothing unless it is overridden.
+pub trait Sink {
+    /// Whether [`Sink::keep`] is asked.
+    const MAY_DROP: bool = false;
+
+    /// Whether a valid page of a victim is moved; otherwise the drive forgets it, as by a trim. A
+    /// cache may drop a clean page whose block it then forgets.
+    #[inline(always)]
+    fn keep(&mut self, _page: u32, _address: Address) -> bool {
+        true
+    }
+
+    /// A page from the host is programmed.
+    #[inline(always)]
+    fn program(&mut self, _page: u32, _to: Address) {}
+    /// A valid page of a victim is read and programmed elsewhere.
+    #[inline(always)]
+    fn relocate(&mut self, _page: u32, _from: Address, _to: Address) {}
+    /// A page of the separation's own metadata is programmed.
+    #[inline(always)]
+    fn program_meta(&mut self, _to: Address) {}
+    /// A page of the separation's own metadata is read for a host write. It belongs to the page at
+    /// this offset of this superblock, and lies in the same superblock.
+    #[inline(always)]
+    fn read_meta(&mut self, _of: Address) {}
+    /// The separation took a step of its model for a page that the host writes. If `waits`, the
+    /// host waits for the step.
+    #[inline(always)]
+    fn predict(&mut self, _page: u32, _waits: bool) {}
+    /// A superblock is erased; nothing valid is left in it.
+    #[inline(always)]
+    fn erase(&mut self, _block: u32) {}
+}
+
+/// Ignores all work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {}
+/// A stream: pages placed on one stream fill the same superblock one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Stream(pub u8);
+
+impl Stream {
+    /// The index into per-stream arrays.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The set that holds only this stream.
+    #[inline(always)]
+    pub fn mask(self) -> u64 {
+        1 << (self.0 & 63)
+    }
+}
+
+/// What reclaim may know of a separation's classes (Shiro's equation 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShortLived {
+    /// Streams whose pages are believed to be overwritten soon, a bit each.
+    pub streams: u64,
+    /// Lifetime in pages below which a page counts as short-lived.
+    pub threshold: u64,
 }

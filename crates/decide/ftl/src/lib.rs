@@ -6,42 +6,33 @@
 //! Units: pages; the clock counts pages written by the host and nothing else. Source: the common
 //! frame of SepBIT (FAST'22), MiDAS (FAST'24) and Shiro (section II).
 
-pub mod block;
-pub mod blocks;
-mod cleaning_scores;
 pub mod counts;
-pub mod error;
 pub mod ftl;
 pub mod geometry;
 pub mod layer;
-mod lifetime;
-mod lists;
 pub mod mapping;
 pub mod reclaim;
 pub mod registry;
 pub mod segments;
 pub mod separation;
-pub mod sink;
-pub mod stream;
-pub mod tenants;
+pub mod superblocks;
 pub mod theory;
-pub mod wear;
 pub mod workload;
 
-pub use blocks::{Block, CleaningOrder, Superblocks};
+pub use counts::EraseCounts;
 pub use counts::FtlCounts;
-pub use error::FtlError;
 pub use ftl::Ftl;
+pub use geometry::FtlError;
 pub use geometry::{Geometry, Space};
+pub use layer::{Address, NoSink, Sink};
 pub use layer::{Layer, LayerStep, LayerSteps};
-pub use lifetime::NEVER;
-pub use mapping::lazy::{FillRule, Lazy};
+pub use mapping::{FillRule, Lazy};
 pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
 pub use segments::{CleaningSchemes, LogSchemes, PageWrite, SegmentFacts, StreamCounts};
+pub use separation::learning::NEVER;
 pub use separation::learning::{Classification, Confusion, PredictionPart, Statistics};
 pub use separation::{
     HostRequest, Invalidated, MovedPage, Separation, Stream, VictimSource, Write,
 };
-pub use sink::{Address, NoSink, Sink};
-pub use wear::EraseCounts;
+pub use superblocks::{Block, CleaningOrder, Superblocks};

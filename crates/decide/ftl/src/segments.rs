@@ -7,13 +7,13 @@
 //! each choice ([`LogSchemes::look`]). Until then a scheme sees those of the last look. Memory:
 //! that of the schemes, and about 80 bytes per segment.
 
-use crate::blocks::{Block, Superblocks};
 use crate::reclaim::{self, Named, Round};
 use crate::registry::Need;
 use crate::separation::{
     self, HostRequest, Invalidated, MovedPage, Registered, Separation, SeparationVisitor, Stream,
     VictimSource, Write,
 };
+use crate::superblocks::{Block, Superblocks};
 use crate::{FtlError, Geometry, NEVER};
 use cachewright_types::Seed;
 use cachewright_types::declare::Scheme;

@@ -52,7 +52,7 @@ impl Reclaim for AdjustedGreedy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::{ShortLived, Stream};
+    use crate::layer::{ShortLived, Stream};
 
     /// I = 0.5, V = 0.5, T = 40: sealed 20 pages ago 0.5 / (1 + 0.5 * 2) = 0.25, sealed just now
     /// 0.5 / (1 + 0.5 * 40); long-lived 0.5.

@@ -8,8 +8,8 @@
 //! pages comes first.
 
 use super::{Reclaim, Registered, Round, best};
-pub use crate::cleaning_scores::Since;
-use crate::cleaning_scores::at_age;
+pub use crate::superblocks::Since;
+use crate::superblocks::at_age;
 use crate::{Block, CleaningOrder, Entry, Geometry};
 use cachewright_types::declare::{Mismatch, ValueKind, WORD};
 use cachewright_types::{Seed, Value, choices, declare};

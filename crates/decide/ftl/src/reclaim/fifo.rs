@@ -6,7 +6,7 @@
 
 use super::{Reclaim, Registered, Round};
 use crate::geometry::STREAM_LIMIT;
-use crate::stream::Stream;
+use crate::layer::Stream;
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;

@@ -12,9 +12,9 @@ pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
-use crate::blocks::{Block, CleaningOrder, Superblocks};
+use crate::layer::ShortLived;
 use crate::registry::Entry;
-use crate::stream::ShortLived;
+use crate::superblocks::{Block, CleaningOrder, Superblocks};
 use crate::{FtlError, Geometry};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};

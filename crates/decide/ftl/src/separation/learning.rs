@@ -1,11 +1,16 @@
 //! How well a scheme's predictions of lifetimes came true, and what its learning cost.
 //!
-//! For: accuracy, precision, recall and F1 of any separation that predicts, overall and over time
-//! (Shiro, table V and figure 8). A device model prices the counts. Must never know: models. No
-//! scheme reads any of this when it decides. A prediction is scored once its page is written again
-//! or trimmed. If the page never is, the lifetime was long. Units: host page writes. Memory: 56
-//! bytes per part of the run.
+//! A device model prices the counts. No scheme reads any of this when it decides. A prediction is
+//! scored once its page is written again or trimmed. If the page never is, the lifetime was long.
+//! Units: host page writes. Memory: 56 bytes per part of the run.
+//!
+//! Lifetimes of pages, between two writes. Units are page writes of the host.
+//!
+//! What may be asked of a separation that learns, whatever its scheme. Units are lifetimes in host
+//! page writes.
 
+use super::shiro::{TrainError, Trainer};
+use cachewright_model::StoredModel;
 use std::ops::AddAssign;
 
 /// What a learning scheme did beside placing pages.
@@ -213,6 +218,31 @@ impl Scores {
         };
         Classification { parts: self.parts.iter().map(part).collect() }
     }
+}
+/// A lifetime when the page is never written again, or when that is not known.
+pub const NEVER: u32 = u32::MAX;
+
+/// A separation that learns.
+pub trait Learner {
+    /// Takes another trainer for the windows to come.
+    fn set_trainer(&mut self, trainer: Box<dyn Trainer>);
+
+    /// Takes a finished model, f32 or int8: nothing is trained any more, and if the model's notes
+    /// name a threshold, that stays too. An f32 model is quantised by its test vector. Errors: a
+    /// model of another shape or of other features, in which case nothing changes.
+    fn give(&mut self, model: &StoredModel) -> Result<(), TrainError>;
+
+    /// When and why the trainer last gave no model.
+    fn last_failure(&self) -> Option<String>;
+
+    /// Lifetimes up to this are short, once that is known.
+    fn threshold(&self) -> Option<u32>;
+
+    /// Takes a threshold for good.
+    fn fix_threshold(&mut self, threshold: u32);
+
+    /// Page writes of the host per window: the time that counters of recent requests span.
+    fn window_pages(&self) -> u32;
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ pub mod shiro_x;
 pub mod two_region;
 pub mod warcip;
 
-use crate::blocks::{Block, Superblocks};
+pub use crate::layer::{ShortLived, Stream};
 use crate::reclaim::Named;
 use crate::registry::Entry;
-pub use crate::stream::{ShortLived, Stream};
+use crate::superblocks::{Block, Superblocks};
 use crate::{FtlError, Geometry};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};

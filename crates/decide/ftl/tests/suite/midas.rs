@@ -8,9 +8,9 @@
 #![allow(clippy::unwrap_used)] // tests may panic
 
 use cachewright_ftl::reclaim::by_name;
-use cachewright_ftl::separation::midas::chain::{Chain, Hot};
-use cachewright_ftl::separation::midas::distribution::Distribution;
-use cachewright_ftl::separation::midas::intervals::Intervals;
+use cachewright_ftl::separation::midas::Distribution;
+use cachewright_ftl::separation::midas::Intervals;
+use cachewright_ftl::separation::midas::{Chain, Hot};
 use cachewright_ftl::separation::midas::{Midas, MidasSettings};
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, NoSink, Space, workload};

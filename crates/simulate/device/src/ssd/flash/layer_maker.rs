@@ -6,7 +6,7 @@
 use super::error::FlashError;
 use cachewright_ftl::layer::Layer;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
-use cachewright_ftl::tenants::ByTenant;
+use cachewright_ftl::layer::ByTenant;
 use cachewright_ftl::{FillRule, Ftl, FtlError, Geometry, Lazy, Need, Space, reclaim};
 use cachewright_types::declare::Declared;
 use cachewright_types::{RegistryError, Rng, Seed, Value};

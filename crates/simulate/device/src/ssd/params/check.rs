@@ -5,7 +5,7 @@
 
 use super::{AddressableBytes, ChannelGroups, Scheme, SsdParams};
 use cachewright_ftl::reclaim;
-use cachewright_ftl::tenants;
+use cachewright_ftl::layer;
 use cachewright_types::declare::ValueKind;
 use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{SettingError, Value};
@@ -141,7 +141,7 @@ impl SsdParams {
         let entries = reclaim::entries();
         let known: Vec<&'static str> = entries.iter().map(|entry| entry.name).collect();
         check_scheme("reclaim", &self.reclaim, &known, reclaim::resolved)?;
-        check_scheme("separation", &self.separation, &tenants::names(), tenants::resolved)
+        check_scheme("separation", &self.separation, &layer::names(), layer::resolved)
     }
 }
 
