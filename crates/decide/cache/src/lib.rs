@@ -11,7 +11,6 @@ pub mod engine;
 pub mod index;
 mod ledger;
 pub mod live;
-mod look_ahead;
 mod memory;
 pub mod mode;
 pub mod plan;

@@ -7,7 +7,7 @@
 mod upkeep;
 
 use crate::block_part::BlockPart;
-use crate::index::{BlockAddress, SparseIndex};
+use crate::index::{BlockAddress, MIN_LOADED_IDS, SparseIndex};
 use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
@@ -167,9 +167,47 @@ impl<P: Policy> Cache<P> {
         };
         if let Some(id) = evicted {
             self.release(cached.pool.into(), id);
-            self.load_leaving(cached.pool.into());
+            self.load_next_evicted(cached.pool.into());
         }
         outcome
+    }
+
+    /// Loads what the decision about a coming request will read first, so that the waits for memory
+    /// of several requests overlap. Changes nothing.
+    #[inline]
+    pub fn touch(&self, request: &Request) {
+        let number = request.offset.0 >> self.block_shift;
+        let pool = self.engine.pool_of(request.tenant);
+        let index = &self.indexes[pool];
+        if let Some(id) = index.likely_id(BlockAddress { tenant: request.tenant, number }) {
+            index.load_id(id);
+            self.engine.policy(pool).touch(id);
+        }
+    }
+
+    /// Loads what evicting the next blocks of a pool will read; called after an eviction. Each
+    /// place is known only once the one before it has come: first the id and its state, then the
+    /// head of its chain, then the chain.
+    #[inline(always)]
+    fn load_next_evicted(&self, pool: usize) {
+        let (index, policy) = (&self.indexes[pool], self.engine.policy(pool));
+        if index.ids() < MIN_LOADED_IDS {
+            return;
+        }
+        if let Some(id) = policy.leaves_after(3) {
+            index.load_id(id);
+            policy.touch(id);
+        }
+        let address = |later| index.address_of(policy.leaves_after(later)?);
+        if let Some(address) = address(2) {
+            index.load_head(address);
+        }
+        if let Some(address) = address(1) {
+            index.load_first(address);
+        }
+        if let Some(address) = address(0) {
+            index.load_second(address);
+        }
     }
 
     /// Gives the id of a block back once its policy has forgotten it.

@@ -337,10 +337,9 @@ fn what_leaves_next_is_loaded_ahead_in_large_pools_only() {
     assert_eq!(victims(&cache, 1), [3, 2, 1, 0].map(Call::NextVictim));
 }
 
-/// The state of the block of the fourth request from here is loaded, in its tenant's pool; a block
-/// without an id has none.
+/// Its state in its tenant's pool, if the block has an id.
 #[test]
-fn looking_ahead_loads_what_the_policy_knows_of_the_fourth_block() {
+fn a_coming_request_loads_what_the_policy_knows_of_its_block() {
     let mut cache = Cache::new(engine::<false>(&[]), 12);
     let mut plan = Plan::default();
     let (time, length) = (Nanos(0), Bytes(4096));
@@ -355,13 +354,6 @@ fn looking_ahead_loads_what_the_policy_knows_of_the_fourth_block() {
         cache.on(&read(TENANTS[1], number), &mut plan);
     }
     calls(cache.engine(), 1);
-    let coming = [0, 1, 2, 3, 32, 99, 31].map(|number| read(TENANTS[1], number));
-    let loaded = |next| {
-        cache.look_ahead(&coming, next);
-        calls(cache.engine(), 1)
-    };
-    let expected = [vec![Call::Touch(2)], vec![], vec![Call::Touch(1)], vec![]];
-    assert_eq!([0, 1, 2, 3].map(loaded), expected);
     cache.touch(&read(TENANTS[1], 32));
     assert_eq!(calls(cache.engine(), 1), [Call::Touch(2)], "the first of its chain");
     assert_eq!(calls(cache.engine(), 0), []);

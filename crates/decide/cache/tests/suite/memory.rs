@@ -1,6 +1,4 @@
-//! Pools that grow in turn give their ids back, and looking ahead decides nothing.
-//!
-//! For: `memory`, `look_ahead`. Must never know: policies' code.
+//! Pools that grow in turn give their ids back.
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{Need, PolicyVisitor, Registered, entries, visit};
@@ -50,8 +48,7 @@ impl PolicyVisitor for InTurn {
                     request(&mut rng, tenant, u64::from(CAPACITY) * 2)
                 })
                 .collect();
-            for (at, request) in batch.iter().enumerate() {
-                compact.look_ahead(&batch, at);
+            for request in &batch {
                 kept.on(request, &mut other);
                 compact.on(request, &mut plan);
                 assert_eq!(names(&plan), names(&other), "{name}: turn {turn}");
