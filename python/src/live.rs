@@ -8,7 +8,7 @@ mod answer;
 use self::answer::Answer;
 use crate::errors::{RunError, SpecError};
 use crate::foreign::Loader;
-use cachewright_cache::live::{self, CacheAnswer as Found, CacheParts, MAX_POOL_BLOCKS};
+use cachewright_cache::any_cache::{self, CacheAnswer as Found, CacheParts, MAX_POOL_BLOCKS};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_experiment::ExperimentError;
 use cachewright_experiment::spec;
@@ -35,7 +35,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 type Counted<'py> = Vec<Bound<'py, PyArray1<u32>>>;
 
 struct Held {
-    cache: Box<dyn live::AnyCache>,
+    cache: Box<dyn any_cache::AnyCache>,
     shared: bool,
 }
 
@@ -170,7 +170,7 @@ impl LiveCache {
         let loader = Loader::new(load);
         let code = loader.policies().find(&named, Path::new("")).map_err(refuse)?;
         let (shared, quotas) = divided(&capacities, names.len(), block_bytes)?;
-        let cache = live::open(&CacheParts {
+        let cache = any_cache::open(&CacheParts {
             policy: (&named.name, &named.pairs),
             code: code.as_ref(),
             tenants: names.len(),

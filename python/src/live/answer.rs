@@ -2,7 +2,7 @@
 //!
 //! For: `cachewright.Cache`. Must never know: how anything is decided. Unit: blocks.
 
-use cachewright_cache::live::{CacheAnswer as Found, VolumeBlock};
+use cachewright_cache::any_cache::{CacheAnswer as Found, VolumeBlock};
 use cachewright_types::TenantId;
 use pyo3::prelude::*;
 use std::sync::Arc;

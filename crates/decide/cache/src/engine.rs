@@ -1,24 +1,21 @@
-//! One replacement policy per pool, quotas per tenant, dirty state and counters.
+//! Decisions about one block: write mode, policy, quotas.
 //!
-//! For: the decision about one block access, at the speed of the policy itself. Must never know:
-//! addresses (ids come from an index or an interner), time, devices. Units: blocks. What comes in
-//! and leaves is counted, and known to be dirty or clean, by [`CountedPools`].
+//! Blocks are known by ids, which come from an index or an interner. What comes in and leaves is
+//! counted, and known to be dirty or clean, by [`Pools`].
 
-mod upkeep;
-
-use crate::counted_pools::CountedPools;
-use crate::{Quotas, WriteMode};
+use crate::Quotas;
+use crate::pools::Pools;
 use cachewright_policy::renumber::Renumbering;
-use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
-use cachewright_types::measure::{Counts, LossReason, Losses};
-use cachewright_types::{BlockId, TenantId};
-
-pub use crate::access::{AccessOutcome, BlockAccess};
+use cachewright_policy::{
+    Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, ShadowSplit, Verdict,
+};
+use cachewright_types::measure::{Counts, LossReason, Losses, WriteEffect};
+use cachewright_types::{BlockId, TenantId, choices};
 
 /// The cache: pools of one policy type.
 #[derive(Clone, Debug)]
 pub struct Engine<P> {
-    pools: CountedPools<P>,
+    pools: Pools<P>,
     mode: WriteMode,
 }
 
@@ -31,7 +28,7 @@ impl<P: Policy> Engine<P> {
         mode: WriteMode,
         make: impl FnMut(usize, u32) -> P,
     ) -> Self {
-        Engine { pools: CountedPools::new(tenants, quotas, make), mode }
+        Engine { pools: Pools::new(tenants, quotas, make), mode }
     }
 
     /// One more tenant: in a pool of `capacity_blocks` of its own that `make` builds, or in the
@@ -104,26 +101,26 @@ impl<P: Policy> Engine<P> {
         if self.pools[self.pool_of(access.tenant)].policy.contains(access.block) {
             return self.access(access);
         }
-        self.pools.ledger_mut().bypass(access.tenant, access.write);
+        self.pools.counters_mut().bypass(access.tenant, access.write);
         AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
     }
 
     /// Counts the bytes of accesses that were decided, of reads or of writes, and those that hit.
     #[inline(always)]
     pub fn count_bytes(&mut self, tenant: TenantId, write: bool, bytes: u64, hit_bytes: u64) {
-        self.pools.ledger_mut().bytes(tenant, write, bytes, hit_bytes);
+        self.pools.counters_mut().bytes(tenant, write, bytes, hit_bytes);
     }
 
     /// Counts a request that goes past the cache, or `bytes` of it; `ends` is set with the last of
     /// them.
     pub fn count_cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
-        self.pools.ledger_mut().cut_off(tenant, bytes, ends);
+        self.pools.counters_mut().cut_off(tenant, bytes, ends);
     }
 
     #[inline(always)]
     fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);
-        self.pools.ledger_mut().read(access.tenant, outcome.verdict);
+        self.pools.counters_mut().read(access.tenant, outcome.verdict);
         outcome
     }
 
@@ -151,7 +148,7 @@ impl<P: Policy> Engine<P> {
                 AccessOutcome { invalidated, ..kept_out }
             }
         };
-        self.pools.ledger_mut().write(access.tenant, outcome.verdict);
+        self.pools.counters_mut().write(access.tenant, outcome.verdict);
         outcome
     }
 
@@ -212,7 +209,7 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.divide_regions(sizes, &mut evicted);
-        self.pools.leave(pool, evicted, left);
+        self.pools.evict(pool, evicted, left);
     }
 
     /// Passes the time on to the policy of a pool.
@@ -253,19 +250,19 @@ impl<P: Policy> Engine<P> {
     /// Counts a miss that the caller kept from the policy.
     #[inline(always)]
     pub fn count_bypass(&mut self, tenant: TenantId, write: bool) {
-        self.pools.ledger_mut().bypass(tenant, write);
+        self.pools.counters_mut().bypass(tenant, write);
     }
 
     /// Counts one whole request.
     #[inline(always)]
     pub fn count_request(&mut self, tenant: TenantId, all_hit: bool) {
-        self.pools.ledger_mut().request(tenant, all_hit);
+        self.pools.counters_mut().request(tenant, all_hit);
     }
 
     /// Counts read hits of a tenant's last request as misses, of at most so many bytes; `all_hit`:
     /// all its blocks hit.
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, bytes: u64, all_hit: bool) {
-        self.pools.ledger_mut().recount(tenant, blocks, bytes, all_hit);
+        self.pools.counters_mut().recount(tenant, blocks, bytes, all_hit);
     }
 
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
@@ -304,17 +301,17 @@ impl<P: Policy> Engine<P> {
 
     /// Counters of one tenant so far.
     pub fn counts(&self, tenant: TenantId) -> &Counts {
-        self.pools.ledger().counts(tenant)
+        self.pools.counters().counts(tenant)
     }
 
     /// Blocks of one tenant that were dropped without write-back, by reason.
     pub fn losses(&self, tenant: TenantId) -> &Losses {
-        self.pools.ledger().losses(tenant)
+        self.pools.counters().losses(tenant)
     }
 
     /// Blocks a tenant holds.
     pub fn occupancy(&self, tenant: TenantId) -> u32 {
-        self.pools.ledger().occupancy(tenant)
+        self.pools.counters().occupancy(tenant)
     }
 
     /// Blocks a tenant may hold: its quota, or the whole pool it shares.
@@ -351,5 +348,126 @@ impl<P: Policy> Engine<P> {
     /// Checks every invariant of the engine and its policies, slowly.
     pub fn audit(&self) -> Result<(), String> {
         self.pools.audit()
+    }
+
+    /// Goes towards other quotas: pools that are to shrink lose at most `max_blocks` blocks in all,
+    /// given to `left` as by [`Engine::resize`]; pools grow once all have shrunk. Returns whether
+    /// the quotas are reached; other quotas than [`Engine::fits`] allows never are.
+    pub fn resize_towards(
+        &mut self,
+        quotas: &Quotas,
+        max_blocks: u32,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) -> bool {
+        if !self.fits(quotas) {
+            return false;
+        }
+        let mut rest = max_blocks;
+        for (index, target) in quotas.blocks().iter().enumerate() {
+            let policy = &self.pools[index].policy;
+            let (capacity, held) = (policy.capacity(), policy.len());
+            if capacity > *target {
+                // Space that is not used is given at once.
+                let next = held.saturating_sub(rest).max(*target);
+                rest -= held.saturating_sub(next);
+                self.resize(index, next, left);
+                if next > *target {
+                    return false;
+                }
+            }
+        }
+        self.set_quotas(quotas, left)
+    }
+
+    /// Splits the shadow partitions of a pool's policy anew; blocks that leave for it are given to
+    /// `left` as by [`Engine::resize`].
+    pub fn split(
+        &mut self,
+        pool: usize,
+        split: ShadowSplit,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let mut evicted = Vec::new();
+        self.pools[pool].policy.split(split, &mut evicted);
+        self.pools.evict(pool, evicted, left);
+    }
+
+    /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or
+    /// leaves. Errors: the number of dirty blocks, for modes in which a write does not reach them:
+    /// write-through first, then [`Engine::next_dirty`] and [`Engine::clean`] until none is left.
+    pub fn set_mode(&mut self, mode: WriteMode) -> Result<(), u64> {
+        let dirty = self.dirty_blocks();
+        if dirty > 0 && !matches!(mode, WriteMode::WriteBack | WriteMode::WriteThrough) {
+            return Err(dirty);
+        }
+        self.mode = mode;
+        Ok(())
+    }
+
+    /// Gives a pool's policy other trained models, each with its name. Blocks stay in the cache.
+    /// Errors: those of [`PolicyHooks::load_models`](cachewright_policy::PolicyHooks::load_models);
+    /// the models before stay in use.
+    pub fn load_models(&mut self, pool: usize, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        self.pools[pool].policy.load_models(models)
+    }
+
+    /// The first dirty block of a pool from `from` on, and its tenant.
+    pub fn next_dirty(&self, pool: usize, from: BlockId) -> Option<(TenantId, BlockId)> {
+        let pool = &self.pools[pool];
+        let block = pool.next_dirty(from)?;
+        Some((TenantId(pool.owner_of(block)), block))
+    }
+}
+
+/// One access to one block, with the id in the id space of its pool: an id names one block of all
+/// tenants in the pool. Pools hold arrays as long as their largest id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockAccess {
+    /// The block.
+    pub block: BlockId,
+    /// The tenant that asks.
+    pub tenant: TenantId,
+    /// Whether it is written.
+    pub write: bool,
+    /// What is known of the future, for policies that need it.
+    pub future: Future,
+}
+
+/// What happened to one access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessOutcome {
+    /// The policy's verdict; `Bypass` where the write mode kept the policy out of it.
+    pub verdict: Verdict,
+    /// The evicted block was dirty and must be written back.
+    pub writeback: bool,
+    /// The cached copy was dropped because the write mode says so.
+    pub invalidated: bool,
+}
+
+choices! {
+    /// Where a write goes, and what it does to the cached copy. Sources: Open CAS's cache modes for
+    /// the first three; EnhanceIO's for `read-only`.
+    #[derive(Default)]
+    pub enum WriteMode {
+        /// Into the cache only; the block is dirty until it is written back on leaving.
+        #[default]
+        WriteBack = "write-back",
+        /// Into the cache and the backing store; nothing is ever dirty.
+        WriteThrough = "write-through",
+        /// Into the backing store; a cached copy is updated, a missing one is not brought in.
+        WriteAround = "write-around",
+        /// Into the backing store; a cached copy is dropped.
+        ReadOnly = "read-only",
+    }
+}
+
+impl WriteMode {
+    /// How derived figures count a write.
+    pub fn effect(self) -> WriteEffect {
+        match self {
+            WriteMode::WriteBack => WriteEffect::Back,
+            WriteMode::WriteThrough | WriteMode::WriteAround => WriteEffect::Through,
+            WriteMode::ReadOnly => WriteEffect::Invalidate,
+        }
     }
 }

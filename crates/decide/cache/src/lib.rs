@@ -1,31 +1,20 @@
 //! The cache engine: a request in, a plan out.
 //!
-//! For: the directory of cached blocks, per-tenant quotas, write modes and dirty state around one
-//! replacement policy. Must never know: partitioners, devices, time, files, threads. The engine
-//! decides and counts; a simulator prices its plans and a daemon performs them.
+//! [`Cache`] splits a request into blocks and finds their ids ([`index`]); [`Engine`] decides about
+//! each block by write mode and policy; blocks come in and are evicted in the pools of the engine.
+//! The [`Plan`] says what must be done: a simulator prices it, a server performs it.
 
-mod access;
-mod block_part;
-mod counted_pools;
+pub mod any_cache;
 pub mod engine;
 pub mod index;
-mod ledger;
-pub mod live;
-mod memory;
-pub mod mode;
 pub mod plan;
-mod pool;
-pub mod quotas;
+mod pools;
 pub mod request_cache;
 pub mod sequential;
-mod tenant_pools;
-pub mod trim;
 
-pub use engine::{AccessOutcome, BlockAccess, Engine};
-pub use live::{AnyCache, CacheAnswer};
-pub use mode::WriteMode;
+pub use any_cache::{AnyCache, CacheAnswer};
+pub use engine::{AccessOutcome, BlockAccess, Engine, WriteMode};
 pub use plan::{Cached, Move, Plan};
-pub use quotas::Quotas;
-pub use request_cache::{Cache, Left};
+pub use pools::Quotas;
+pub use request_cache::{Cache, Left, TrimRest};
 pub use sequential::{SequentialCutoff, SequentialStreams};
-pub use trim::TrimRest;

@@ -1,13 +1,10 @@
 //! What must be done for one request, in order.
 //!
-//! For: the value that a simulator prices and a daemon performs. Must never know: either. A plan is
-//! reused from request to request; it holds no data, only names of blocks.
-//!
-//! That a write must be durable before it is answered (FUA) is not a decision: it stays with the
-//! request. A write that bypasses the cache is sent to the backing store once no older copy of its
-//! block can come back. A store that keeps copies in a log first makes a tombstone durable, also
-//! where the plan has no [`Move::Discard`]: the log may hold an older copy of a block that has
-//! left.
+//! A plan is reused from request to request; it holds no data, only names of blocks. That a write
+//! must be durable before it is answered (FUA) is not a decision: it stays with the request. A
+//! write that bypasses the cache is sent to the backing store once no older copy of its block can
+//! come back. A store that keeps copies in a log first makes a tombstone durable, also where the
+//! plan has no [`Move::Discard`]: the log may hold an older copy of a block that has left.
 
 use crate::AccessOutcome;
 use cachewright_policy::{BackgroundOp, Region, Verdict};
@@ -131,7 +128,7 @@ impl Plan {
         match outcome.verdict {
             Verdict::Hit => self.moves.push(Move::Serve(cached)),
             Verdict::Admit { evicted } => {
-                self.drive_out(evicted, outcome.writeback, named);
+                self.evict(evicted, outcome.writeback, named);
                 self.moves.extend([Move::Fetch(cached), Move::Fill(cached), Move::Serve(cached)]);
             }
             Verdict::Bypass => self.bypass(cached),
@@ -145,13 +142,14 @@ impl Plan {
         &mut self,
         cached: Cached,
         outcome: AccessOutcome,
-        (whole, through): (bool, bool),
+        whole: bool,
+        through: bool,
         named: impl Fn(BlockId) -> Cached,
     ) {
         match outcome.verdict {
             Verdict::Hit => {}
             Verdict::Admit { evicted } => {
-                self.drive_out(evicted, outcome.writeback, named);
+                self.evict(evicted, outcome.writeback, named);
                 if !whole {
                     self.fetch(cached);
                 }
@@ -169,9 +167,9 @@ impl Plan {
         }
     }
 
-    /// The block that is evicted for another one leaves, if there is one.
+    /// The block that was evicted for another one, if there is one, leaves.
     #[inline(always)]
-    pub(crate) fn drive_out(
+    pub(crate) fn evict(
         &mut self,
         evicted: Option<BlockId>,
         dirty: bool,
@@ -206,7 +204,7 @@ mod tests {
         let moves = |verdict, invalidated, whole| {
             let mut plan = Plan::default();
             let outcome = AccessOutcome { verdict, writeback: false, invalidated };
-            plan.write(cached, outcome, (whole, true), |id| Cached { id, ..cached });
+            plan.write(cached, outcome, whole, true, |id| Cached { id, ..cached });
             plan.moves
         };
         let written = [Move::Serve(cached), Move::WriteThrough(cached)];
@@ -219,8 +217,8 @@ mod tests {
         let void = Move::Discard { cached, dirty: false };
         assert_eq!(moves(Verdict::Bypass, true, false), [void, passed.clone()]);
         assert_eq!(moves(Verdict::Bypass, false, true), [passed]);
-        let driven_out = [Move::Drop(Cached { id: BlockId(3), ..cached })];
+        let evicted = [Move::Drop(Cached { id: BlockId(3), ..cached })];
         let admitted = Verdict::Admit { evicted: Some(BlockId(3)) };
-        assert_eq!(moves(admitted, false, true), [&driven_out[..], &written].concat());
+        assert_eq!(moves(admitted, false, true), [&evicted[..], &written].concat());
     }
 }

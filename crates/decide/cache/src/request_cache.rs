@@ -1,25 +1,25 @@
-//! Requests in bytes to plans over blocks: the engine behind an index of addresses.
+//! Requests in bytes to plans over blocks.
 //!
-//! For: the decision path of a served volume (and of a simulated one with devices): split into
-//! blocks, look them up, consult the engine, write down the moves. Must never know: how moves
-//! are performed. Units: bytes at the border, blocks inside.
+//! A request is split into blocks; each gets an id from the index of its pool, the engine decides
+//! about it, and the moves that follow go to the plan. The id of a block is free again once the
+//! policy has forgotten it.
 
-mod upkeep;
-
-use crate::block_part::BlockPart;
 use crate::index::{BlockAddress, MIN_LOADED_IDS, SparseIndex};
-use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::measure::LossReason;
-use cachewright_types::{BlockId, Op, Request, TenantId};
+use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers, whole_block_numbers};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A cache over the tenants' sparse address spaces.
 #[derive(Clone, Debug)]
 pub struct Cache<P> {
-    pub(crate) engine: Engine<P>,
-    pub(crate) indexes: Vec<SparseIndex>,
-    pub(crate) block_shift: u32,
+    engine: Engine<P>,
+    /// One per pool.
+    indexes: Vec<SparseIndex>,
+    block_shift: u32,
 }
 
 /// Called with each block that leaves: its pool, its id there, whether it was dirty.
@@ -156,7 +156,7 @@ impl<P: Policy> Cache<P> {
         let named = |id| name(&self.indexes, usize::from(cached.pool), id);
         if write {
             let through = self.engine.mode() != WriteMode::WriteBack;
-            plan.write(cached, outcome, (part.whole, through), named);
+            plan.write(cached, outcome, part.whole, through, named);
         } else {
             plan.read(cached, outcome, named);
         }
@@ -307,7 +307,7 @@ impl<P: Policy> Cache<P> {
         let outcome = self.engine.bring_in(tenant, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
         let cached = self.placed(cached);
-        plan.drive_out(evicted, outcome.writeback, |id| {
+        plan.evict(evicted, outcome.writeback, |id| {
             name(&self.indexes, usize::from(cached.pool), id)
         });
         plan.fetch(cached);
@@ -363,7 +363,7 @@ impl<P: Policy> Cache<P> {
                 return None;
             }
         };
-        plan.drive_out(evicted, outcome.writeback, |id| name(&self.indexes, pool, id));
+        plan.evict(evicted, outcome.writeback, |id| name(&self.indexes, pool, id));
         if let Some(evicted) = evicted {
             self.release(pool, evicted);
         }
@@ -452,4 +452,205 @@ impl<P: Policy> Cache<P> {
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
     let BlockAddress { tenant, number } = indexes[pool].address(id);
     Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, region: Region::Any }
+}
+
+impl<P: Policy> Cache<P> {
+    /// Cleans dirty blocks of a pool, at most `max_blocks`, from the id `from` on; the write-backs
+    /// replace what `plan` held. Returns where to go on, or nothing at the end.
+    pub fn clean_some(
+        &mut self,
+        pool: usize,
+        from: BlockId,
+        max_blocks: u32,
+        plan: &mut Plan,
+    ) -> Option<BlockId> {
+        plan.moves.clear();
+        let mut next = from;
+        for _ in 0..max_blocks {
+            let (tenant, block) = self.engine.next_dirty(pool, next)?;
+            self.engine.clean(tenant, block);
+            plan.moves.push(Move::Clean(self.cached(pool, block)));
+            next = BlockId(block.0 + 1);
+        }
+        Some(next)
+    }
+
+    /// Takes blocks of a tenant out of the cache because it is removed: of at most `max_ids` ids
+    /// from `from` on. Dirty ones are written back; the moves replace what `plan` held. Returns
+    /// where to go on, or nothing at the end.
+    pub fn remove_some(
+        &mut self,
+        tenant: TenantId,
+        from: BlockId,
+        max_ids: u32,
+        plan: &mut Plan,
+    ) -> Option<BlockId> {
+        plan.moves.clear();
+        let pool = self.engine.pool_of(tenant);
+        let ids = self.indexes[pool].ids() as u32;
+        let end = from.0.saturating_add(max_ids).min(ids);
+        for id in (from.0..end).map(BlockId) {
+            let address = self.indexes[pool].address_of(id);
+            let own = address.is_some_and(|address| address.tenant == tenant);
+            if !own || !self.engine.policy(pool).contains(id) {
+                continue;
+            }
+            let cached = self.cached(pool, id);
+            let dirty = self.engine.clean(tenant, id);
+            self.engine.lose(tenant, id, LossReason::Removal);
+            plan.leave(cached, dirty);
+            self.release(pool, id);
+        }
+        (end < ids).then_some(BlockId(end))
+    }
+
+    /// Marks a cached block clean because it is being written back while it stays; returns whether
+    /// it was dirty. Counted as a write-back.
+    pub fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
+        known.is_some_and(|id| self.engine.clean(tenant, id))
+    }
+
+    /// Reserves memory for all that the pools will remember at the capacities they have, so that no
+    /// decision pauses to move what is there.
+    pub fn reserve(&mut self) {
+        (0..self.indexes.len()).for_each(|pool| self.reserve_pool(pool));
+    }
+
+    fn reserve_pool(&mut self, pool: usize) {
+        let ids = self.needed_ids(pool);
+        self.indexes[pool].reserve(ids);
+        self.engine.reserve_ids(pool, ids);
+    }
+
+    /// The most ids that a pool needs at its capacity.
+    fn needed_ids(&self, pool: usize) -> usize {
+        SparseIndex::max_ids(self.engine.policy(pool).max_tracked())
+    }
+
+    /// Gives back the ids and the memory that pools have kept from larger capacities, where their
+    /// policy can. Blocks get new ids: `renamed` is told pool, old and new id of each block that is
+    /// tracked, in ascending order of both, and what its owner holds by id must follow. Memory for
+    /// the present capacities is reserved again. Costs a visit per id of such a pool; to be called
+    /// after quotas have changed. Returns how many ids are gone.
+    pub fn compact(&mut self, renamed: &mut dyn FnMut(usize, BlockId, BlockId)) -> usize {
+        let mut gone = 0;
+        for pool in 0..self.indexes.len() {
+            let before = self.indexes[pool].ids();
+            if before <= self.needed_ids(pool) {
+                continue;
+            }
+            let policy = self.engine.policy(pool);
+            let ids = Renumbering::keeping(before, |id| policy.tracks(id));
+            if self.engine.renumber(pool, &ids) {
+                self.indexes[pool].renumber(&ids);
+                self.reserve_pool(pool);
+                ids.pairs().for_each(|(old, new)| renamed(pool, old, new));
+                gone += before - ids.kept();
+            }
+        }
+        gone
+    }
+}
+
+/// What to look at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// The block of this number.
+    Number(u64),
+    /// The block of this id: [`TrimRest::note`] is to be told its address.
+    Id(BlockId),
+}
+
+/// What is left of a trim that is carried out in pieces. A trim may cover a volume, so it costs the
+/// smaller of its blocks and the ids that the pool had when it began. Blocks leave by ascending
+/// number either way, as in a replay: to some policies the order matters.
+#[derive(Clone, Debug)]
+pub struct TrimRest {
+    tenant: TenantId,
+    /// Numbers of the blocks that lie wholly inside.
+    blocks: Range<u64>,
+    /// What has not been looked at: numbers, or ids if these are fewer.
+    rest: Range<u64>,
+    by_id: bool,
+    /// Blocks of ids that were looked at.
+    found: BTreeSet<u64>,
+}
+
+impl TrimRest {
+    fn new(request: &Request, block_shift: u32, ids: usize) -> TrimRest {
+        let blocks = whole_block_numbers(request.offset.0, request.length.0, block_shift);
+        let by_id = blocks.end - blocks.start > ids as u64;
+        let rest = if by_id { 0..ids as u64 } else { blocks.clone() };
+        let found = BTreeSet::new();
+        TrimRest { tenant: request.tenant, blocks, rest, by_id, found }
+    }
+
+    /// The tenant whose volume is trimmed.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    fn next(&mut self) -> Option<Target> {
+        match self.rest.next() {
+            Some(next) if self.by_id => Some(Target::Id(BlockId(next as u32))),
+            Some(next) => Some(Target::Number(next)),
+            None => self.found.pop_first().map(Target::Number),
+        }
+    }
+
+    /// The address of an id that was looked at.
+    fn note(&mut self, address: BlockAddress) {
+        if address.tenant == self.tenant && self.blocks.contains(&address.number) {
+            self.found.insert(address.number);
+        }
+    }
+}
+
+/// One block of a request and how much of it the request covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BlockPart {
+    /// The block's number.
+    number: u64,
+    /// The request covers all of it.
+    whole: bool,
+    /// Bytes of it that the request covers.
+    bytes: u64,
+}
+
+impl BlockPart {
+    /// The blocks of a request, each of `1 << shift` bytes, in order.
+    #[inline(always)]
+    fn all_of(request: &Request, shift: u32) -> impl Iterator<Item = BlockPart> + use<> {
+        let start = request.offset.0;
+        let end = start.saturating_add(request.length.0);
+        let size = 1_u64 << shift;
+        block_numbers(start, request.length.0, shift).map(move |number| {
+            let first = number << shift;
+            let bytes = end.min(first.saturating_add(size)) - start.max(first);
+            BlockPart { number, whole: bytes == size, bytes }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::{Bytes, Nanos};
+
+    #[test]
+    fn the_first_and_the_last_block_may_be_covered_in_part() {
+        let parts = |offset, length| {
+            let (offset, length, tenant) = (Bytes(offset), Bytes(length), TenantId(0));
+            let request = Request { time: Nanos(0), offset, length, op: Op::Read, tenant };
+            BlockPart::all_of(&request, 12)
+                .map(|part| (part.number, part.whole, part.bytes))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts(4096, 8192), [(1, true, 4096), (2, true, 4096)]);
+        assert_eq!(parts(4097, 8191), [(1, false, 4095), (2, true, 4096)]);
+        assert_eq!(parts(0, 4097), [(0, true, 4096), (1, false, 1)]);
+        assert_eq!(parts(512, 512), [(0, false, 512)]);
+    }
 }

@@ -1,11 +1,9 @@
-//! Which requests go past the cache because they continue a long sequential stream.
+//! Which requests go past the cache because they continue a long sequential stream, in a recorded
+//! trace as in a served volume.
 //!
-//! For: sequential cut-off, decided in the same way for a recorded trace and for a served volume.
-//! Must never know: cached blocks, policies, time. Units: bytes.
-//!
-//! The rule: a stream is a series of reads, or of writes, of one volume, each of which begins where
-//! the one before it ended. A request is cut off if its stream, the request included, has reached
-//! the cut-off. Of each volume the streams that were continued last are remembered. Why: C-37 of
+//! A stream is a series of reads, or of writes, of one volume, each of which begins where the one
+//! before it ended. A request is cut off if its stream, the request included, has reached the
+//! cut-off. Of each volume the streams that were continued last are remembered. Why: C-37 of
 //! docs/design/cache.md; Open CAS and bcache cut off by rules of this kind.
 
 use cachewright_types::{Op, Request};
@@ -40,8 +38,8 @@ impl SequentialStreams {
             self.volumes.resize(volume + 1, VolumeStreams::default());
         }
         let volume = &mut self.volumes[volume];
-        let bytes = volume.go_on(StreamEnd { end: offset, write }, length);
-        volume.forget_all_but(self.cutoff.streams);
+        let bytes = volume.continue_stream(StreamEnd { end: offset, write }, length);
+        volume.keep_latest(self.cutoff.streams);
         bytes >= self.cutoff.bytes
     }
 
@@ -82,7 +80,7 @@ struct VolumeStreams {
 impl VolumeStreams {
     /// Continues the stream that ends where a request begins, or begins one; returns its bytes, the
     /// request included.
-    fn go_on(&mut self, start: StreamEnd, length: u64) -> u64 {
+    fn continue_stream(&mut self, start: StreamEnd, length: u64) -> u64 {
         let before = self.remove(start).map_or(0, |stream| stream.bytes);
         let end = StreamEnd { end: start.end.saturating_add(length), ..start };
         self.remove(end);
@@ -100,7 +98,7 @@ impl VolumeStreams {
     }
 
     /// Forgets the streams that were not continued for the longest, until so many are left.
-    fn forget_all_but(&mut self, streams: u32) {
+    fn keep_latest(&mut self, streams: u32) {
         while self.by_end.len() > streams as usize {
             let Some((_, end)) = self.by_last.pop_first() else { return };
             self.by_end.remove(&end);

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_cache::live::{AnyCache, CacheAnswer, CacheParts, MAX_POOL_BLOCKS, open};
+use cachewright_cache::any_cache::{AnyCache, CacheAnswer, CacheParts, MAX_POOL_BLOCKS, open};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_policy::{Need, entries};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};

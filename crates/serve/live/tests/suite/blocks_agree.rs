@@ -2,7 +2,7 @@
 
 use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, any_sectors};
-use cachewright_cache::live::{CacheParts, open};
+use cachewright_cache::any_cache::{CacheParts, open};
 use cachewright_cache::{AnyCache, CacheAnswer, Quotas};
 use cachewright_live::blocks::BlockOp;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};

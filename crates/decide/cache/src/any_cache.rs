@@ -1,7 +1,4 @@
 //! A live cache whose policy is chosen by name: requests in, the fate of each block out.
-//!
-//! For: callers that have one request at a time. Must never know: how answers are performed, time,
-//! devices. Units: bytes at the border, blocks inside.
 
 use crate::{AccessOutcome, Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{
