@@ -7,7 +7,7 @@
 //! blocks or more. The number of blocks of an interval is not known before it ends, so that of the
 //! cache stands for it.
 
-use cachewright_curve::shards::ShardsSizeSettings;
+use cachewright_curve::ShardsSizeSettings;
 use cachewright_curve::windows::Method;
 use cachewright_curve::{CurveError, CurveSet, MiniSettings, PolicyCurves};
 use cachewright_partition::{CurveKind, Need};

@@ -1,12 +1,15 @@
-//! The curve itself: misses as a function of cache size.
+//! Misses as a function of cache size, whatever way they were measured.
 //!
-//! For: the value that passes from measurement to partitioners and reports. Must never know: how it
-//! was measured. A curve is piecewise linear between knots `(size in blocks, misses)`. An exact
-//! curve has a knot wherever the slope changes, so that it is exact at every size. Misses are
-//! accesses of the whole stream, also for samples.
+//! A curve is piecewise linear between knots `(size in blocks, misses)`. An exact curve has a knot
+//! wherever the slope changes, so that it is exact at every size. Misses are accesses of the whole
+//! stream, also for samples.
 
-use crate::{CurveError, Histogram};
+use crate::Histogram;
+use cachewright_types::RegistryError;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::fmt;
+use thiserror::Error;
 
 /// How a curve was made.
 #[derive(Clone, Debug, PartialEq)]
@@ -206,10 +209,9 @@ impl Curve {
         self.misses.windows(2).all(|pair| pair[1] <= pair[0])
     }
 
-    /// A curve of at most `points` knots (at least 2) that keeps the knees: the knot furthest
-    /// from its chord is kept first (Ramer 1972; Douglas and Peucker 1973).
+    /// A curve of at most `points` knots (at least 2) that keeps the knees.
     pub fn resampled(&self, points: usize) -> Curve {
-        let kept = crate::resample::keep(&self.sizes, &self.misses, points);
+        let kept = knots_to_keep(&self.sizes, &self.misses, points);
         let pick = |values: &[f64]| kept.iter().map(|&i| values[i]).collect::<Vec<f64>>();
         Curve {
             sizes: kept.iter().map(|&i| self.sizes[i]).collect(),
@@ -282,6 +284,125 @@ fn exact_curve(histogram: &Histogram, weights: [u64; 2]) -> Curve {
     Curve::from_knots(knots, accesses, Provenance::Exact)
 }
 
+/// A stretch between two kept knots and the knot of it furthest from the chord.
+struct CurveStretch {
+    deviation: f64,
+    first: usize,
+    worst: usize,
+    last: usize,
+}
+
+impl PartialEq for CurveStretch {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for CurveStretch {}
+
+impl PartialOrd for CurveStretch {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CurveStretch {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.deviation.total_cmp(&other.deviation).then(other.first.cmp(&self.first))
+    }
+}
+
+/// Indices of at most `points` knots (at least the two ends), ascending. The knot furthest from its
+/// chord is kept first (Ramer, Computer Graphics and Image Processing 1972; Douglas and Peucker,
+/// Cartographica 1973); a heap orders them, so that the number of knots is given and not a
+/// tolerance. O(knots x depth), depth about log2(points) for curves that fall steeply first.
+pub(crate) fn knots_to_keep(sizes: &[u32], values: &[f64], points: usize) -> Vec<usize> {
+    if sizes.len() <= points.max(2) {
+        return (0..sizes.len()).collect();
+    }
+    let mut kept = vec![0, sizes.len() - 1];
+    let mut heap = BinaryHeap::from_iter(stretch(sizes, values, 0, sizes.len() - 1));
+    while kept.len() < points {
+        let Some(next) = heap.pop() else { break };
+        kept.push(next.worst);
+        heap.extend(stretch(sizes, values, next.first, next.worst));
+        heap.extend(stretch(sizes, values, next.worst, next.last));
+    }
+    kept.sort_unstable();
+    kept
+}
+
+/// The stretch from `first` to `last`, unless every knot between lies on the chord.
+fn stretch(sizes: &[u32], values: &[f64], first: usize, last: usize) -> Option<CurveStretch> {
+    let (x0, y0) = (f64::from(sizes[first]), values[first]);
+    let slope = (values[last] - y0) / (f64::from(sizes[last]) - x0);
+    let mut found = CurveStretch { deviation: 0.0, first, worst: first, last };
+    for index in first + 1..last {
+        let deviation = (values[index] - y0 - slope * (f64::from(sizes[index]) - x0)).abs();
+        if deviation > found.deviation {
+            found.deviation = deviation;
+            found.worst = index;
+        }
+    }
+    (found.worst != first).then_some(found)
+}
+
+/// A curve, or a point of a curve, that is refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CurveError {
+    /// The sampled cache is too small to represent the real one.
+    #[error(
+        "a cache of {size_blocks} blocks sampled at rate {rate} has {scaled_blocks:.1} blocks, \
+         expected at least {minimum_blocks}; raise the rate to {needed_rate} or let it escalate"
+    )]
+    TooSmall {
+        /// Size of the real cache.
+        size_blocks: u32,
+        /// Sampling rate.
+        rate: f64,
+        /// Size of the sampled cache.
+        scaled_blocks: f64,
+        /// The fewest blocks the settings accept.
+        minimum_blocks: u32,
+        /// The lowest rate at which the size would be accepted.
+        needed_rate: f64,
+    },
+    /// The sample of the working set would be too small.
+    #[error(
+        "{distinct_blocks} distinct blocks sampled at rate {rate} leave {sampled_blocks:.0}, \
+         expected at least {minimum_blocks}; raise the rate to {needed_rate} or let it escalate"
+    )]
+    FewBlocks {
+        /// Distinct blocks of the whole stream.
+        distinct_blocks: u64,
+        /// Sampling rate.
+        rate: f64,
+        /// Distinct blocks expected in the sample.
+        sampled_blocks: f64,
+        /// The fewest blocks the settings accept.
+        minimum_blocks: u32,
+        /// The lowest rate at which the stream would be accepted.
+        needed_rate: f64,
+    },
+    /// A list of sizes that describes no curve.
+    #[error("sizes: found {found}, expected one or more sizes in ascending order, each above 0")]
+    Sizes {
+        /// What was found.
+        found: String,
+    },
+    /// The policy needs more than a stream of accesses.
+    #[error("policy `{policy}` needs {need}, which samples of block accesses do not have")]
+    Lacking {
+        /// The policy.
+        policy: &'static str,
+        /// What it needs.
+        need: &'static str,
+    },
+    /// The policy or one of its settings was refused.
+    #[error(transparent)]
+    Policy(#[from] RegistryError),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,5 +433,14 @@ mod tests {
         assert!(curve.trusted_miss_ratio(1000).is_ok());
         let error = curve.trusted_miss_ratio(500).unwrap_err().to_string();
         assert!(error.contains("500 blocks") && error.contains("50.0 blocks"), "{error}");
+    }
+
+    #[test]
+    fn the_knee_is_kept_first() {
+        let sizes: Vec<u32> = (0..=100).collect();
+        let values: Vec<f64> = sizes.iter().map(|&s| f64::from(100 - s.min(30))).collect();
+        assert_eq!(knots_to_keep(&sizes, &values, 3), vec![0, 30, 100]);
+        assert_eq!(knots_to_keep(&sizes, &values, 50), vec![0, 30, 100], "the rest lies on chords");
+        assert_eq!(knots_to_keep(&sizes[..2], &values[..2], 50), vec![0, 1]);
     }
 }

@@ -1,11 +1,10 @@
 //! The greatest convex minorant of a curve, and the division of blocks over several minorants.
 //!
-//! For: `hull` partitioning. On convex curves it is optimal to give each block where it saves most
-//! misses. Must never know: tenants' names or quotas. Source: Wang et al. (OC-Cache) section III-A,
-//! after Thiebaut, Stone and Wolf, IEEE Trans. Computers 1992. Whole segments are assigned at once,
-//! so that the cost is O((knots + segments) log tenants), whatever the number of blocks (`cargo run
-//! --release -p cachewright-curve --example hull_speed`). Sizes in blocks, gains in misses saved
-//! (times the caller's weight).
+//! On convex curves it is optimal to give each block where it saves most misses. Source: Wang et
+//! al. (OC-Cache) section III-A, after Thiebaut, Stone and Wolf, IEEE Trans. Computers 1992. Whole
+//! segments are assigned at once, so that the cost is O((knots + segments) log tenants), whatever
+//! the number of blocks (`cargo run --release -p cachewright-curve --example hull_speed`). Sizes in
+//! blocks, gains in misses saved (times the caller's weight).
 
 use crate::Curve;
 use std::cmp::Ordering;

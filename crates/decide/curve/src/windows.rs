@@ -1,13 +1,10 @@
 //! Curves per tenant and window of time.
 //!
-//! For: the replay loop, which feeds every access and asks for curves at each partition interval.
-//! Must never know: when a window ends. Each tenant has an LRU stack of its own over its own
-//! blocks. Stacks outlive windows: a window's curve counts its own accesses against everything used
-//! before. Samples know blocks by their keys; only exact stacks need ids, and give them to blocks
-//! that come without.
+//! Each tenant has an LRU stack of its own over its own blocks. Stacks outlive windows: a window's
+//! curve counts its own accesses against everything used before. Samples know blocks by their keys;
+//! only exact stacks need ids, and give them to blocks that come without.
 
-use crate::block_index::BlockIndex;
-use crate::block_name::{BlockName, Members, Outside};
+use crate::sample::{BlockIndex, BlockName, Members, Outside};
 use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 use crate::{CurveError, Curves, MiniSettings, MiniSim, StackDistance};
 use cachewright_types::{BlockId, Seed, TenantId, Value, VolumeKeys};

@@ -15,7 +15,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::signal::ResponseClasses;
-use cachewright_curve::signal::responses::CLASSES;
+use cachewright_curve::signal::response_times::CLASSES;
 use cachewright_types::{Seed, declare};
 
 declare! {

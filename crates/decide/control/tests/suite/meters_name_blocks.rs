@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_control::{AnswerTimes, RequestMeter, SignalNeeds, Signals};
-use cachewright_curve::shards::ShardsSizeSettings;
+use cachewright_curve::ShardsSizeSettings;
 use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{BlockName, CurveSet, windows::Method};
 use cachewright_types::{BlockId, BlockKey, Bytes, Nanos, Op, Request, Seed, TenantId};

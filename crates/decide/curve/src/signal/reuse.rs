@@ -1,14 +1,12 @@
 //! Reuse distances of written pages.
 //!
-//! For: partitioners that divide by reuse of writes. Must never know: reads, time, caches. Units:
-//! pages written. Source: MLCache (Liu et al., ICCAD 2020) as replicated in ANN-for-MLCache: ten
-//! bins over a window of 32,768, the last for longer distances and first writes.
-//!
-//! The source does not define its reuse distance. Here it is the stack distance of a tenant's
-//! writes among themselves: one more than the distinct pages written since the last write of this
-//! page. A write buffer of that many pages that keeps the latest writes would have held the page.
-//! Nine bins of equal width cover distances up to the window. Memory: the last 32,768 pages of each
-//! tenant. A page that falls out of them counts as a first write, so that the bound changes no bin.
+//! Source: MLCache (Liu et al., ICCAD 2020) as replicated in ANN-for-MLCache: ten bins over a
+//! window of 32,768 pages written, the last for longer distances and first writes. The source does
+//! not define its reuse distance. Here it is the stack distance of a tenant's writes among
+//! themselves: one more than the distinct pages written since the last write of this page. A write
+//! buffer of that many pages that keeps the latest writes would have held the page. Nine bins of
+//! equal width cover distances up to the window. Memory: the last 32,768 pages of each tenant. A
+//! page that falls out of them counts as a first write, so that the bound changes no bin.
 
 use crate::StackDistance;
 use cachewright_types::{BlockId, BlockKey, TenantId, VolumeKeys};

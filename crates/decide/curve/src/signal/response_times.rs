@@ -1,15 +1,46 @@
-//! How many requests had which response time.
-//!
-//! For: partitioners that read tails. Must never know: the causes of a response time. Units:
-//! nanoseconds, counted in classes: 8 to each power of two, so that a class spans an eighth of its
-//! start. Cost: O(1) per answer, 4 bytes per class.
+//! Response times of a tenant's hits and misses, as measured. Units: nanoseconds.
 
+/// Responses of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Requests answered.
+    pub count: u64,
+    /// Sum of their response times.
+    pub sum_ns: u64,
+    /// The part of it behind memory: at a backing device, or in flash.
+    pub behind_ns: u64,
+}
+
+/// Responses of an interval, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Reads that memory answered.
+    pub read_hits: Price,
+    /// Reads that waited behind memory.
+    pub read_misses: Price,
+    /// Writes that memory accepted at once.
+    pub write_hits: Price,
+    /// Writes that waited behind memory.
+    pub write_misses: Price,
+    /// All of them by their response time.
+    pub responses: ResponseClasses,
+}
+
+impl Price {
+    /// Counts one response, with `behind_ns` behind memory.
+    pub fn add(&mut self, response_ns: u64, behind_ns: u64) {
+        self.count += 1;
+        self.sum_ns += response_ns;
+        self.behind_ns += behind_ns;
+    }
+}
 /// Parts of each power of two, as a power of two.
 const PART_BITS: u32 = 3;
 /// Classes of all times that 64 bits hold.
 pub const CLASSES: usize = (64 - PART_BITS as usize + 1) << PART_BITS;
 
-/// Requests by class of response time, the shortest first.
+/// Requests by class of response time, the shortest first: 8 classes to each power of two, so that
+/// a class spans an eighth of its start. Cost: O(1) per answer, 4 bytes per class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ResponseClasses {
     counts: [u32; CLASSES],
