@@ -6,11 +6,7 @@
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::json;
 use cachewright_model::{Description, Model as Computing, NetworkKind, Numbers, StoredModel};
-use cachewright_partition::icache::{
-    self,
-    allocate::GranuleDemand,
-    points::{GainOf, MIN_GAIN, PointRule},
-};
+use cachewright_partition::icache::{self, GainOf, GranuleDemand, MIN_GAIN, PointRule};
 use cachewright_result::training::{ForestShape, InputScale, ModelDescription};
 use numpy::{
     IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
@@ -39,7 +35,7 @@ fn points<'py>(
     let responses = responses.as_array();
     let mut found = Vec::with_capacity(2 * responses.nrows());
     for row in responses.rows() {
-        let GranuleDemand { mbp, oap } = icache::points::points(&row.to_vec(), reading);
+        let GranuleDemand { mbp, oap } = icache::points(&row.to_vec(), reading);
         found.extend([mbp, oap]);
     }
     found.into_pyarray(py).reshape([responses.nrows(), 2])

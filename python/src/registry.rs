@@ -41,7 +41,7 @@ const STAGES: [Stage; 9] = [
         schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
     }),
     ("layouts", "which channels of a drive hold which tenant's blocks", || {
-        schemes!(cachewright_partition::layout::registry, cachewright_partition::layout::Need::word)
+        schemes!(cachewright_partition::layout, cachewright_partition::layout::Need::word)
     }),
     ("characterizers", "the ways to classify workloads", || {
         schemes!(

@@ -90,7 +90,7 @@ fn registries() -> Vec<Registry> {
     let registry = |key, title, schemes| Registry { key, title, schemes };
     let policies = schemes!(cachewright_policy::registry);
     let partitions = schemes!(cachewright_partition::registry);
-    let layouts = schemes!(cachewright_partition::layout::registry);
+    let layouts = schemes!(cachewright_partition::layout);
     let characterizers = schemes!(cachewright_policy::characterize::registry);
     let separations = schemes!(cachewright_ftl::separation);
     let reclaims = schemes!(cachewright_ftl::reclaim);

@@ -10,7 +10,7 @@
 //! Without a sensitive tenant all tenants share one pool. If at most one tenant is not sensitive,
 //! the cache is divided equally.
 
-use crate::entry::{Entry, Registered};
+use crate::registry::{Entry, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;

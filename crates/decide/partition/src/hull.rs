@@ -16,9 +16,9 @@
 //! Ours, off by default: `min_gain` and `max_moved` hold a division back that would follow noise,
 //! and `floor_share` keeps a part of an equal share for tenants that have just begun.
 
-use crate::averages::Averages;
-use crate::entry::{Entry, Need, Registered};
-use crate::steady::{ChangeLimits, Steady};
+use crate::history::Averages;
+use crate::history::{ChangeLimits, Steady};
+use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, CurveKind, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};

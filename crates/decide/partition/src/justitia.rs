@@ -24,7 +24,7 @@
 //! tenant that holds most; pages that leave for other reasons (trims, write-back that keeps
 //! nothing) free slots for all tenants. Not here: the channel isolation of the original.
 
-use crate::entry::{Entry, Need, Registered};
+use crate::registry::{Entry, Need, Registered};
 use crate::share::largest_holder;
 use crate::{CacheDivision, Partitioner, TenantView, VictimChoice, VictimSelector, WriteRequest};
 use cachewright_types::{Seed, declare};

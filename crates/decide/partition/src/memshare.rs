@@ -12,8 +12,8 @@
 //! A tenant idle for `lend_after` intervals pays `idle_tax` of its guarantee, where Memshare taxes
 //! memory that was not used for some time.
 
-use crate::entry::{Entry, Need, Registered};
-use crate::idle::Idle;
+use crate::history::Idle;
+use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 

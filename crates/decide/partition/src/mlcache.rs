@@ -10,8 +10,8 @@
 //! the first interval with a write; an interval without writes changes nothing. The paper's
 //! parallel write-back is not part of a division and left out.
 
-use crate::entry::{Entry, Need, Registered};
 use crate::network::TrainedNetwork;
+use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use cachewright_curve::signal::BINS;
 use cachewright_model::NetworkKind;

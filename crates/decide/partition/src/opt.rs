@@ -13,7 +13,7 @@
 //! the machine. It ignores that an interval leaves a warm cache to the next. A scheme may therefore
 //! be faster in the end, but not by this measure.
 
-use crate::entry::{Entry, Need, Registered};
+use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 

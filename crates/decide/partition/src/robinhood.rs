@@ -12,7 +12,7 @@
 //! the band counts in part. RBCs are of one interval, where RobinHood keeps those of some. A tenant
 //! that holds less than `full_from` of its quota gets nothing, as it would not use it.
 
-use crate::entry::{Entry, Need, Registered};
+use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::signal::ResponseClasses;
 use cachewright_curve::signal::response_times::CLASSES;

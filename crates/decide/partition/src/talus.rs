@@ -14,7 +14,7 @@
 //! about 1,000 blocks that is more than the margin, and a partition may miss its own cliff.
 
 use crate::TenantView;
-use crate::averages::Averages;
+use crate::history::Averages;
 use cachewright_curve::hull::Hull;
 use cachewright_curve::{Curve, Curves, Provenance};
 

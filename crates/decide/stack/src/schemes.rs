@@ -142,7 +142,7 @@ mod tests {
         match key {
             "cache.policy" => names(cachewright_policy::registry::entries()),
             "cache.partition" => names(cachewright_partition::registry::entries()),
-            "cache.layout" => names(cachewright_partition::layout::registry::entries()),
+            "cache.layout" => names(cachewright_partition::layout::entries()),
             "flash.separation" => names(cachewright_ftl::separation::entries()),
             "flash.reclaim" => names(cachewright_ftl::reclaim::entries()),
             _ => Vec::new(),

@@ -315,7 +315,7 @@ impl<M: MachineTables> Stack<M> {
     fn cache_table(&self) -> Result<ResolvedEntry, String> {
         let (partition, layout) = (&self.cache.partition, &self.cache.layout);
         let partitions = cachewright_partition::registry::resolved;
-        let layouts = cachewright_partition::layout::registry::resolved;
+        let layouts = cachewright_partition::layout::resolved;
         let divided = partitions(&partition.name, &partition.pairs);
         let laid_out = layouts(&layout.name, &layout.pairs);
         let schemes = [

@@ -7,7 +7,7 @@
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::spec::{Front, Spec};
-use cachewright_partition::recorded::Recorded;
+use cachewright_partition::fixed::Recorded;
 use cachewright_trace::{Divisions, divisions_path};
 use cachewright_types::seed::mix;
 use cachewright_types::{Bytes, Nanos};

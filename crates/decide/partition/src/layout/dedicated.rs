@@ -6,7 +6,7 @@
 //! (D'Hondt: one channel after the other to the tenant that has the highest weight per channel with
 //! it).
 
-use crate::layout::entry::{Entry, Need, Registered};
+use super::{Entry, Need, Registered};
 use crate::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Refusal, Wish};
 use cachewright_types::declare::NoSettings;
 

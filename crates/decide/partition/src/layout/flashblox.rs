@@ -7,8 +7,8 @@
 //! later among equals). Its quota is then cut to its channels. Channels beyond all requirements
 //! stay free.
 
+use super::{Entry, Need, Registered};
 use crate::layout::dedicated::FreeChannels;
-use crate::layout::entry::{Entry, Need, Registered};
 use crate::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Refusal};
 use cachewright_types::declare::NoSettings;
 

@@ -14,8 +14,8 @@
 //! With `lend`, which is ours, the pool's blocks also use free channels. The pool promises no more
 //! blocks for them, and a later tenant gets them back.
 
+use super::{Entry, Need, Registered};
 use crate::layout::dedicated::FreeChannels;
-use crate::layout::entry::{Entry, Need, Registered};
 use crate::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Refusal};
 use cachewright_types::declare;
 
@@ -219,10 +219,7 @@ impl OnDemand {
             |held: &Option<TenantChannels>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
         let mut pools: Vec<Vec<u32>> = self.held.iter().map(bucket).collect();
         let shares = |(tenant, held): (usize, &Option<TenantChannels>)| {
-            let own = PoolShare {
-                pool: tenant,
-                blocks: crate::layout::map::held(&pools[tenant], channels),
-            };
+            let own = PoolShare { pool: tenant, blocks: super::held(&pools[tenant], channels) };
             let blocks = held.as_ref().map_or(0, |held| held.shared_blocks);
             let common = PoolShare { pool: self.held.len(), blocks };
             let own = Some(own).filter(|own| own.blocks > 0);

@@ -3,7 +3,7 @@
 //! For: the baseline with full bandwidth and no isolation. Must never know: tenants. Source: Wang
 //! et al. (oc-cache), V: "Shared-Cache".
 
-use crate::layout::entry::{Entry, Registered};
+use super::{Entry, Registered};
 use crate::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Refusal};
 use cachewright_types::declare::NoSettings;
 

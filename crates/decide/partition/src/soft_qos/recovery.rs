@@ -7,7 +7,7 @@
 
 use super::tests::facts;
 use super::{SoftQos, SoftQosSettings};
-use crate::entry::Registered;
+use crate::registry::Registered;
 use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_types::Seed;
 

@@ -7,11 +7,10 @@ use cachewright_model::{
     Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, NetworkKind,
     OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
-use cachewright_partition::icache::allocate::{GranuleDemand, ResourceState};
-use cachewright_partition::icache::predict::{
-    DemandPrediction, ModelInput, Predictor, pooled, pooled_names,
+use cachewright_partition::icache::{
+    DemandPrediction, GranuleDemand, ICache, ICacheSettings, ModelInput, Predictor, ResourceState,
+    pooled, pooled_names,
 };
-use cachewright_partition::icache::{ICache, ICacheSettings};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
 use cachewright_testkit::models::{constant_model, small_random_model};
 use cachewright_types::Seed;

@@ -4,11 +4,10 @@
 
 use cachewright_curve::signal::{Price, Prices, TenantSignals};
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::icache_x::balance::minimize_worst;
-use cachewright_partition::icache_x::costs::RequestCost;
-use cachewright_partition::icache_x::queueing::WaitGrowth;
-use cachewright_partition::icache_x::slowdown::{AccessPattern, Slowdown, grid};
-use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
+use cachewright_partition::icache_x::{ICacheX, ICacheXSettings, minimize_worst};
+use cachewright_partition::response_model::{
+    AccessPattern, RequestCost, Slowdown, WaitGrowth, grid,
+};
 use cachewright_partition::{CacheDivision, Partitioner, Registered, TenantView};
 use cachewright_types::Seed;
 use proptest::prelude::*;

@@ -1,37 +1,27 @@
 //! `icache-x`: the smallest mean slowdown, predicted from curves and response times of the run.
 //!
-//! For: the objective of `icache` without training. Must never know: how curves and response times
-//! were measured. Units: blocks, nanoseconds. Cost: O(tenants (knots + tenants log sizes)).
+//! The objective of `icache` without training. Cost: O(tenants (knots + tenants log sizes)).
 //!
 //! Ours, not the paper's: a model of demand is trained on replays that a drive cannot do, and two
 //! points per tenant tell little of the sizes between. Here a tenant's mean response by blocks is
 //! predicted from two parts: its reads and writes times their cost in memory, and the misses of its
 //! sampled curves times the added time of a miss, which grows as the tenant's misses queue
-//! ([`queueing`]). The objective is the smallest mean slowdown against the whole cache. With
-//! `worst_first` the worst slowdown is minimised first, then the second worst, and so on; spare
-//! blocks go where the mean falls most. A `norm` above 1 lies between both: the mean of the
-//! slowdowns' powers. Blocks follow hulls of slowdowns, which miss cliffs; with `granules` the
-//! division is exact. Slowdown by misses of other tenants is not seen.
+//! ([`WaitGrowth`](crate::response_model::WaitGrowth)). The objective is the smallest mean slowdown
+//! against the whole cache. With `worst_first` the worst slowdown is minimised first, then the
+//! second worst, and so on; spare blocks go where the mean falls most. A `norm` above 1 lies
+//! between both: the mean of the slowdowns' powers. Blocks follow hulls of slowdowns, which miss
+//! cliffs; with `granules` the division is exact. Slowdown by misses of other tenants is not seen.
 //!
 //! Curves and response times fade by `half_life`. Moves are limited, because moved blocks lose
 //! their contents.
 
-pub mod balance;
-pub mod costs;
-pub mod model;
-pub mod queueing;
-pub mod slowdown;
-
-pub use model::ResponseModel;
-
-use crate::entry::{Entry, Need, Registered};
-use crate::idle::Idle;
-use crate::steepest::steepest;
-use crate::{CacheDivision, Partitioner, TenantView, granular, share};
+use crate::history::Idle;
+use crate::registry::{Entry, Need, Registered};
+use crate::response_model::{Prior, ResponseModel, Slowdown};
+use crate::share::{self, steepest};
+use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_curve::Curve;
 use cachewright_types::{Seed, declare};
-use costs::Prior;
-use slowdown::Slowdown;
 
 declare! {
     /// Settings of `icache-x`.
@@ -110,7 +100,7 @@ impl ICacheX {
         let floors = vec![self.floor_blocks(slowdowns.len(), total_blocks); slowdowns.len()];
         let grants = if self.settings.worst_first {
             let open = (0..slowdowns.len()).filter(|&tenant| !lent[tenant]).collect();
-            balance::minimize_worst(slowdowns, self.model.grid(), total_blocks, &floors, open)
+            minimize_worst(slowdowns, self.model.grid(), total_blocks, &floors, open)
         } else {
             floors
         };
@@ -121,7 +111,13 @@ impl ICacheX {
                 slowdown.value_at(size, grid).powf(norm) - 1.0
             };
             let open: Vec<bool> = lent.iter().map(|lent| !lent).collect();
-            return granular::divide(cost, total_blocks, &grants, &open, self.settings.granules);
+            return share::by_least_cost(
+                cost,
+                total_blocks,
+                &grants,
+                &open,
+                self.settings.granules,
+            );
         }
         let curves: Vec<Curve> =
             slowdowns.iter().map(|slowdown| slowdown.powered(norm).curve(grid)).collect();
@@ -180,4 +176,66 @@ impl Partitioner for ICacheX {
         let reserve_blocks = (self.settings.reserve * equal).ceil() as u32;
         share::feasible_floor(reserve_blocks, tenants, total_blocks)
     }
+}
+
+/// Bisections of a level; each halves its range.
+const HALVINGS: u32 = 48;
+/// Width of a range, relative to the level, at which bisection stops.
+const CLOSE: f64 = 1e-9;
+
+/// A range around the lowest level of slowdown that a budget can hold for all tenants.
+struct LevelRange {
+    /// A level that does not hold.
+    low: f64,
+    /// A level that holds.
+    high: f64,
+}
+
+/// The fewest blocks of each tenant that minimise the worst slowdown, then the second worst, and so
+/// on. `floors` together must fit in `total_blocks`; tenants that are not in `open` get their
+/// floor. The sum is below the total if spare blocks would improve no single tenant.
+pub fn minimize_worst(
+    slowdowns: &[Slowdown],
+    grid: &[u32],
+    total_blocks: u32,
+    floors: &[u32],
+    mut open: Vec<usize>,
+) -> Vec<u32> {
+    let mut quotas = floors.to_vec();
+    let need = |tenant: usize, level: f64| slowdowns[tenant].need(level, floors[tenant], grid);
+    while !open.is_empty() {
+        let held = (0..quotas.len()).filter(|tenant| !open.contains(tenant));
+        let held: u64 = held.map(|tenant| u64::from(quotas[tenant])).sum();
+        let budget = u64::from(total_blocks).saturating_sub(held);
+        let needs = |level| open.iter().map(|&tenant| u64::from(need(tenant, level))).sum::<u64>();
+        let levels = if needs(1.0) <= budget {
+            None
+        } else {
+            let at_floor =
+                open.iter().map(|&tenant| slowdowns[tenant].value_at(floors[tenant], grid));
+            Some(lowest_level(at_floor.fold(1.0, f64::max), |level| needs(level) <= budget))
+        };
+        let level = levels.as_ref().map_or(1.0, |levels| levels.high);
+        open.iter().for_each(|&tenant| quotas[tenant] = need(tenant, level));
+        let Some(levels) = levels.filter(|_| needs(level) < budget) else { break };
+        // Who would need most to get below the level stays there; the others may do better.
+        let more = |&position: &usize| need(open[position], levels.low) - quotas[open[position]];
+        let stuck =
+            (0..open.len()).max_by_key(|position| (more(position), std::cmp::Reverse(*position)));
+        stuck.map(|position| open.remove(position));
+    }
+    quotas
+}
+
+/// The lowest level that holds, between 1, which does not, and `high`, which does.
+fn lowest_level(high: f64, holds: impl Fn(f64) -> bool) -> LevelRange {
+    let mut levels = LevelRange { low: 1.0, high };
+    for _ in 0..HALVINGS {
+        if levels.high - levels.low <= CLOSE * levels.high {
+            break;
+        }
+        let middle = levels.low + (levels.high - levels.low) / 2.0;
+        if holds(middle) { levels.high = middle } else { levels.low = middle }
+    }
+    levels
 }

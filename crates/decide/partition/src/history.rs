@@ -1,9 +1,65 @@
-//! Divisions that change only where the change is worth it, and by a bounded part at a time.
-//!
-//! For: partitioners whose best division follows noise. Must never know: what a cost counts. Units:
-//! blocks; costs in the caller's unit. Moved blocks lose their contents, which no curve shows.
+//! What partitioners remember from interval to interval: averaged curves, idle tenants, and the
+//! last division, from which the next one departs.
 
 use crate::{TenantView, share};
+use cachewright_curve::Curve;
+
+/// Knots kept of each interval's curve when it is averaged.
+pub const KNOTS: usize = 512;
+
+/// The miss-ratio curves of the tenants, averaged so that partitioners do not follow noise: one per
+/// tenant, nothing before its first.
+#[derive(Clone, Debug, Default)]
+pub struct Averages {
+    curves: Vec<Option<Curve>>,
+}
+
+impl Averages {
+    /// Adds the curves of the last interval to the averages. Earlier intervals count for
+    /// `share_of_past` (0 to 1), except those before a tenant's first access. The average of an
+    /// idle tenant fades. If all tenants are idle, nothing changes.
+    pub fn learn(&mut self, tenants: &[TenantView], share_of_past: f64) {
+        self.curves.resize(tenants.len(), None);
+        if tenants.iter().all(|tenant| tenant.accesses == 0) && self.all().is_some() {
+            return;
+        }
+        for (average, tenant) in self.curves.iter_mut().zip(tenants) {
+            let Some(curve) = tenant.signals.curves.map(|curves| &curves.all) else { continue };
+            *average = Some(match average {
+                Some(past) if past.accesses() > 0 => curve.blended(past, share_of_past, KNOTS),
+                _ => curve.resampled(KNOTS),
+            });
+        }
+    }
+
+    /// All curves, once every tenant has one.
+    pub fn all(&self) -> Option<Vec<&Curve>> {
+        self.curves.iter().map(Option::as_ref).collect()
+    }
+}
+
+/// Latest intervals without an access, by tenant.
+#[derive(Clone, Debug, Default)]
+pub struct Idle {
+    intervals: Vec<u32>,
+    begun: bool,
+}
+
+impl Idle {
+    /// Counts the interval that ended; the first call is the start of the run, before any interval.
+    pub fn learn(&mut self, tenants: &[TenantView]) {
+        self.intervals.resize(tenants.len(), 0);
+        for (idle, tenant) in self.intervals.iter_mut().zip(tenants).filter(|_| self.begun) {
+            *idle = if tenant.accesses > 0 { 0 } else { idle.saturating_add(1) };
+        }
+        self.begun = true;
+    }
+
+    /// Whether the tenant has been idle for `limit` intervals or more; a limit of 0 is none.
+    pub fn beyond(&self, tenant: usize, limit: u32) -> bool {
+        limit > 0 && self.intervals.get(tenant).is_some_and(|idle| *idle >= limit)
+    }
+}
 
 /// When a division changes, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +70,8 @@ pub struct ChangeLimits {
     pub gain: f64,
 }
 
-/// The last division, from which the next one departs.
+/// Divisions that change only where the change is worth it, and by a bounded part at a time: moved
+/// blocks lose their contents, which no curve shows.
 #[derive(Clone, Debug, Default)]
 pub struct Steady {
     last: Vec<u32>,
