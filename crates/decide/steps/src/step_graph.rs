@@ -1,13 +1,162 @@
 //! Steps that wait for each other.
 //!
-//! For: the order in which the moves of plans may be carried out. Must never know: devices, slots,
-//! what requests mean, time. A step is ready when it is released and everything it waits for is
-//! done. Steps that wait for the same step become ready in the order in which they began to wait.
-//! A step that needs another one, and not only its order, fails with it. Everything is in slabs: no
-//! allocation per step once the slabs have grown.
+//! A step is ready when it is released and everything it waits for is done. Steps that wait for the
+//! same step become ready in the order in which they began to wait. A step that needs another one,
+//! and not only its order, fails with it. A step pins every resident it touches until it is done.
+//! Everything is in slabs: no allocation per step once the slabs have grown.
 
-use crate::ids::{RequestId, StepId};
+use cachewright_types::{Op, TenantId};
 use std::collections::VecDeque;
+use std::ops::Deref;
+
+cachewright_types::index_ids! {
+    /// A slot: the place of one block on the cache device.
+    SlotId,
+    /// A block's stay on the cache device; used again when it is over.
+    ResidentId,
+    /// A step under way; used again when it is done.
+    StepId,
+    /// A request under way; used again when it is answered.
+    RequestId,
+    /// A device: the cache device, then the backing devices.
+    DeviceId,
+}
+
+impl DeviceId {
+    /// The cache device.
+    pub const CACHE: DeviceId = DeviceId(0);
+}
+
+/// What a step does; `X` is what a placement does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<X> {
+    /// Nothing: it ends when what it waits for has ended.
+    Pass,
+    /// Waits until a resident has a slot.
+    WaitForSlot,
+    /// The cache decides about the request.
+    Decide,
+    /// A command to the cache device, from a byte of a resident's slot on.
+    Cache {
+        /// Read or write.
+        op: Op,
+        /// The resident whose slot it is when the command begins.
+        resident: ResidentId,
+        /// Bytes of the slot left out before it.
+        skip: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Fetched blocks are put on the cache device, in the slots from a resident's on.
+    Fill {
+        /// The first of the residents.
+        resident: ResidentId,
+        /// Bytes.
+        length: u64,
+    },
+    /// A command to a device.
+    Device {
+        /// The device.
+        device: DeviceId,
+        /// What is done there.
+        op: Op,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// A step of the placement.
+    Placement(X),
+}
+
+/// A step: what it does and what must be known when it ends.
+#[derive(Clone, Debug)]
+pub struct Step<X> {
+    /// What it does.
+    pub action: Action<X>,
+    /// The tenant of its command.
+    pub tenant: TenantId,
+    /// The number of the decision it belongs to: that of a plan, or of the last one before it.
+    pub decision: u64,
+    /// Its request is not answered before it ends.
+    pub required: bool,
+    /// It writes back a block that stays.
+    pub cleaning: bool,
+    /// The residents it touches.
+    pub pins: Pins,
+}
+
+impl<X> Step<X> {
+    /// A step that touches no resident and that no request waits for.
+    pub fn new(action: Action<X>, tenant: TenantId) -> Step<X> {
+        let (decision, required, cleaning) = (0, false, false);
+        Step { action, tenant, decision, required, cleaning, pins: Pins::NONE }
+    }
+
+    /// The same step, which touches these residents.
+    pub fn pinning(self, pins: Pins) -> Step<X> {
+        Step { pins, ..self }
+    }
+
+    /// The same step, of a decision.
+    pub fn of_decision(self, decision: u64) -> Step<X> {
+        Step { decision, ..self }
+    }
+}
+
+/// Residents that lie in the list itself: as many as leave it as large as a vector.
+const FEW: usize = 3;
+
+/// The residents that a step touches, in order; reads as a slice. Mostly there are one or a few:
+/// these cost no allocation.
+#[derive(Clone, Debug)]
+pub struct Pins(List);
+
+#[derive(Clone, Debug)]
+enum List {
+    Few { count: u32, ids: [ResidentId; FEW] },
+    Many(Vec<ResidentId>),
+}
+
+impl Pins {
+    /// No resident.
+    pub const NONE: Pins = Pins(List::Few { count: 0, ids: [ResidentId::NONE; FEW] });
+}
+
+impl Deref for Pins {
+    type Target = [ResidentId];
+
+    #[inline]
+    fn deref(&self) -> &[ResidentId] {
+        match &self.0 {
+            List::Few { count, ids } => &ids[..*count as usize],
+            List::Many(ids) => ids,
+        }
+    }
+}
+
+impl FromIterator<ResidentId> for Pins {
+    #[inline]
+    fn from_iter<I: IntoIterator<Item = ResidentId>>(residents: I) -> Pins {
+        let mut residents = residents.into_iter();
+        let (mut count, mut ids) = (0, [ResidentId::NONE; FEW]);
+        while let Some(resident) = residents.next() {
+            if count == FEW {
+                let more = [resident].into_iter().chain(residents);
+                return Pins(List::Many(ids.into_iter().chain(more).collect()));
+            }
+            ids[count] = resident;
+            count += 1;
+        }
+        Pins(List::Few { count: count as u32, ids })
+    }
+}
+
+impl From<&[ResidentId]> for Pins {
+    fn from(residents: &[ResidentId]) -> Pins {
+        residents.iter().copied().collect()
+    }
+}
 
 /// The end of a list of edges.
 const END: u32 = u32::MAX;
@@ -303,6 +452,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_of_any_length_keeps_its_residents_in_order() {
+        assert!(Pins::NONE.is_empty());
+        for length in 0..9 {
+            let residents: Vec<ResidentId> = (0..length).map(|id| ResidentId(id * 7)).collect();
+            let pins: Pins = residents.iter().copied().collect();
+            assert_eq!(*pins, *residents);
+            assert_eq!(*Pins::from(&residents[..]), *residents);
+            assert_eq!(matches!(pins.0, List::Few { .. }), residents.len() <= FEW);
+        }
+        assert_eq!(size_of::<Pins>(), size_of::<Vec<ResidentId>>());
+    }
+
+    #[test]
     fn a_step_begins_when_all_it_waits_for_is_done() {
         let mut graph: StepGraph<char, u64> = StepGraph::default();
         let request = Some((RequestId(7), &0));
@@ -351,6 +513,7 @@ mod tests {
         }
         assert_eq!(ended, [('a', true), ('b', true), ('c', false), ('d', true)]);
     }
+
     #[test]
     fn a_note_stays_within_its_request() {
         let mut graph: StepGraph<char, u64> = StepGraph::default();

@@ -3,7 +3,7 @@
 //! For: each choice once, with unit, range and source. Must never know: how it is carried out.
 
 use super::requests::Layout;
-pub use cachewright_steps::rules::{Decision, Fill};
+pub use cachewright_steps::{Decision, Fill};
 use cachewright_types::{Bytes, Nanos};
 use cachewright_types::{choices, declare};
 

@@ -3,7 +3,7 @@
 //! For: an index that cannot be used in the table of another kind. Must never know: what the tables
 //! hold. Units: counts.
 
-pub use cachewright_steps::ids::{DeviceId, ResidentId, SlotId, StepId};
+pub use cachewright_steps::{DeviceId, ResidentId, SlotId, StepId};
 
 cachewright_types::index_ids! {
     /// A pool of channels that give out slots together.

@@ -3,7 +3,7 @@
 //! For: one type of step for plans and changes of places. Must never know: when a step begins.
 
 use super::ids::ChangeId;
-use cachewright_steps::{StepGraph, step};
+use cachewright_steps::{Action, Step, StepGraph};
 
 /// What the slots do by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub enum PlacementAction {
 }
 
 /// A step of a machine.
-pub type MachineStep = step::Step<PlacementAction>;
+pub type MachineStep = Step<PlacementAction>;
 /// What a step of a machine does.
-pub type MachineAction = step::Action<PlacementAction>;
+pub type MachineAction = Action<PlacementAction>;
 /// The steps of a machine, with a note along those of a request.
 pub type MachineStepGraph<N> = StepGraph<MachineStep, N>;

@@ -8,7 +8,7 @@ use super::*;
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::Exposed;
 use cachewright_partition::layout::{ChannelMap, PoolShare};
-use cachewright_steps::rules::Fill;
+use cachewright_steps::Fill;
 use cachewright_steps::{Outcome, Rules, SlotId, Steps};
 use cachewright_types::{BlockId, Bytes};
 

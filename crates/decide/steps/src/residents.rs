@@ -1,18 +1,15 @@
 //! Which cached blocks are on the cache device, and until when.
 //!
-//! For: the life of a resident. Must never know: devices, time, requests, which slot is whose. A
-//! resident begins when the cache admits a block. It ends when the block is evicted and no step
+//! A resident begins when the cache admits a block. It ends when the block is evicted and no step
 //! pins it: only then may another block take its slot, so that no dirty block is overwritten before
-//! it is written back.
-//!
-//! A resident takes one word, and its name one word per id of the cache. What steps know of it
-//! stands in a [`WorkTable`] while steps are under way, or its content is lost.
+//! it is written back. A resident takes one word, and its name one word per id of the cache. What
+//! steps know of it stands in a [`WorkTable`] while steps are under way, or its content is lost.
 
-use crate::ids::ResidentId;
-use crate::resident_names::ResidentNames;
-use crate::work_table::{ResidentSteps, Work, WorkTable};
+use crate::step_graph::{ResidentId, SlotId, StepRef};
 use cachewright_cache::Cached;
+use cachewright_policy::Region;
 use cachewright_types::BlockId;
+use std::fmt;
 
 /// A resident by its number and generation: told apart from others of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,11 +266,239 @@ impl ResidentTable {
     }
 }
 
+/// The resident of each id that the cache gives a block, by the ids of each pool. Memory: one word
+/// per id.
+#[derive(Clone, Debug, Default)]
+pub struct ResidentNames {
+    /// Per pool of the cache.
+    pools: Vec<Vec<ResidentId>>,
+}
+
+impl ResidentNames {
+    /// The resident of a block that the cache holds.
+    #[inline]
+    pub fn get(&self, cached: &Cached) -> Option<ResidentId> {
+        let pool = self.pools.get(usize::from(cached.pool))?;
+        pool.get(cached.id.index())?.present()
+    }
+
+    /// Takes memory for as many ids of each pool.
+    pub fn reserve(&mut self, ids: &[usize]) {
+        if self.pools.len() < ids.len() {
+            self.pools.resize(ids.len(), Vec::new());
+        }
+        for (pool, ids) in self.pools.iter_mut().zip(ids) {
+            pool.reserve(ids.saturating_sub(pool.len()));
+        }
+    }
+
+    /// A block of the cache has a resident from now on.
+    #[inline]
+    pub fn set(&mut self, cached: &Cached, resident: ResidentId) {
+        let pool = usize::from(cached.pool);
+        if self.pools.len() <= pool {
+            self.pools.resize(pool + 1, Vec::new());
+        }
+        let ids = &mut self.pools[pool];
+        if ids.len() <= cached.id.index() {
+            ids.resize(cached.id.index() + 1, ResidentId::NONE);
+        }
+        ids[cached.id.index()] = resident;
+    }
+
+    /// A block leaves the cache: it has no resident any more. Returns that.
+    #[inline]
+    pub fn take(&mut self, cached: &Cached) -> Option<ResidentId> {
+        let pool = self.pools.get_mut(usize::from(cached.pool))?;
+        std::mem::replace(pool.get_mut(cached.id.index())?, ResidentId::NONE).present()
+    }
+
+    /// Blocks of a pool have new ids: pairs of an old one and a new one that is not higher, both in
+    /// ascending order. All blocks that the cache holds in the pool are among them.
+    pub fn rename(&mut self, pool: usize, pairs: &[(BlockId, BlockId)]) {
+        let Some(ids) = self.pools.get_mut(pool) else { return };
+        let mut kept = 0;
+        for (old, new) in pairs {
+            debug_assert!(new <= old, "ids are given anew from the lowest on");
+            let resident =
+                ids.get_mut(old.index()).map(|id| std::mem::replace(id, ResidentId::NONE));
+            if let Some(resident) = resident {
+                ids[new.index()] = resident;
+                kept = new.index() + 1;
+            }
+        }
+        debug_assert!(ids[kept..].iter().all(|id| *id == ResidentId::NONE), "blocks without ids");
+        ids.truncate(kept);
+        ids.shrink_to_fit();
+    }
+
+    /// All residents of blocks that the cache holds.
+    pub fn iter(&self) -> impl Iterator<Item = ResidentId> + '_ {
+        self.pools.iter().flatten().filter_map(|id| id.present())
+    }
+}
+
+/// The steps of a resident for which others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResidentSteps {
+    /// The step that waits for its slot.
+    pub slot_granted: StepRef,
+    /// The step that reads it from the backing device.
+    pub fetch: StepRef,
+    /// The step that puts it on the cache device.
+    pub fill: StepRef,
+    /// The last step that writes to it.
+    pub writer: StepRef,
+}
+
+impl ResidentSteps {
+    /// Nothing is under way.
+    pub const DONE: ResidentSteps = ResidentSteps {
+        slot_granted: StepRef::DONE,
+        fetch: StepRef::DONE,
+        fill: StepRef::DONE,
+        writer: StepRef::DONE,
+    };
+}
+
+/// What is under way for one resident.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Work {
+    pub steps: ResidentSteps,
+    /// The block's number on its tenant's volume, once a plan has named it.
+    number: u64,
+    /// The last plan that uses it.
+    pub plan: u64,
+    /// Steps under way that touch it.
+    pub pins: u32,
+    /// The resident's.
+    pub generation: u32,
+    is_numbered: bool,
+    /// The cache has evicted it.
+    pub evicted: bool,
+    /// A step that was to bring its content has failed.
+    pub lost: bool,
+}
+
+impl Work {
+    /// None of a resident of this generation.
+    fn new(generation: u32) -> Work {
+        Work {
+            steps: ResidentSteps::DONE,
+            number: 0,
+            plan: 0,
+            pins: 0,
+            generation,
+            is_numbered: false,
+            evicted: false,
+            lost: false,
+        }
+    }
+
+    /// The block's number on its tenant's volume; nothing if no plan has named it.
+    pub fn number(&self) -> Option<u64> {
+        self.is_numbered.then_some(self.number)
+    }
+
+    /// A plan names the block.
+    pub fn set_number(&mut self, number: u64) {
+        (self.number, self.is_numbered) = (number, true);
+    }
+
+    /// Whether a step touches the resident, or its content is lost.
+    pub fn is_needed(&self) -> bool {
+        self.pins > 0 || self.lost
+    }
+}
+
+/// The residents with steps under way, by a place that each keeps meanwhile: a line of a
+/// processor's cache each, out of a table as large as the most of them at once.
+#[derive(Clone, Debug, Default)]
+pub struct WorkTable {
+    all: Vec<Work>,
+    free: Vec<u32>,
+}
+
+impl WorkTable {
+    /// A place for a resident of this generation, for which nothing is under way.
+    #[inline]
+    pub fn begin(&mut self, generation: u32) -> u32 {
+        let work = Work::new(generation);
+        if let Some(place) = self.free.pop() {
+            self.all[place as usize] = work;
+            return place;
+        }
+        self.all.push(work);
+        self.all.len() as u32 - 1
+    }
+
+    /// Gives a place back.
+    #[inline]
+    pub fn end(&mut self, place: u32) {
+        self.free.push(place);
+    }
+
+    /// What is under way in a place.
+    #[inline]
+    pub fn get(&self, place: u32) -> &Work {
+        &self.all[place as usize]
+    }
+
+    /// What is under way in a place, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: u32) -> &mut Work {
+        &mut self.all[place as usize]
+    }
+
+    /// Residents with a place.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+}
+
+/// Gives places to residents and takes them back: the part of a cache device that steps do not
+/// decide. A simulator has slots in regions; a store appends to a log.
+pub trait Placement {
+    /// What it does beside plans, as steps of its own; an empty type where it does nothing.
+    type Action: Copy + fmt::Debug;
+
+    /// A resident of a block begins, with a slot if there is one for it, else in the queue for a
+    /// slot. Numbers of residents come without a gap.
+    fn admit(&mut self, residents: &ResidentTable, id: ResidentId, cached: &Cached);
+
+    /// The slot of a resident; nothing while it waits for one.
+    fn slot(&self, id: ResidentId) -> Option<SlotId>;
+
+    /// Whether a resident may lie in another slot when a step begins that is made now.
+    fn is_moving(&self, id: ResidentId) -> bool;
+
+    /// The cache has evicted a resident, whose slot is still in use.
+    fn leave(&mut self, id: ResidentId);
+
+    /// An evicted resident no longer uses its slot; the residents that get slots for it are added
+    /// to `granted`.
+    fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>);
+
+    /// A resident that waited has a slot now.
+    fn on_granted(&mut self, residents: &ResidentTable, id: ResidentId);
+
+    /// The policy prefers a region for a resident from now on.
+    fn prefer(&mut self, residents: &ResidentTable, id: ResidentId, preferred: Region);
+
+    /// The policy exchanges two blocks between regions: their residents, if they have some, and the
+    /// regions that it prefers from now on.
+    fn swap(&mut self, residents: &ResidentTable, pair: [(Option<ResidentId>, Region); 2]);
+
+    /// The step created as number `serial` no longer touches a resident; returns a step that was
+    /// held back for it and that may begin now.
+    fn end_step(&mut self, id: ResidentId, serial: u64) -> Option<StepRef>;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_policy::Region;
-    use cachewright_types::{BlockId, TenantId};
+    use cachewright_types::TenantId;
 
     fn block(id: u32) -> Cached {
         let (id, number) = (BlockId(id), u64::from(id));
@@ -383,5 +608,54 @@ mod tests {
         let mut lost = good.clone();
         lost.set_lost(ids[2], true);
         assert!(lost.has_lost() && lost.unpin(ids[2]) && !lost.has_lost());
+    }
+
+    #[test]
+    fn a_place_that_was_given_back_is_the_next_and_knows_nothing() {
+        let mut table = WorkTable::default();
+        let places = [7, 8].map(|generation| table.begin(generation));
+        table.get_mut(places[0]).set_number(3);
+        table.get_mut(places[0]).pins += 1;
+        assert_eq!((table.get(places[0]).number(), table.get(places[1]).number()), (Some(3), None));
+        table.end(places[0]);
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.begin(9), places[0]);
+        let fresh = table.get(places[0]);
+        assert_eq!((fresh.number(), fresh.generation, fresh.is_needed()), (None, 9, false));
+        assert_eq!(size_of::<Work>(), 64);
+    }
+
+    fn block_of_pool(pool: u16, id: u32) -> Cached {
+        Cached { pool, id: BlockId(id), tenant: TenantId(0), number: 7, region: Region::Any }
+    }
+
+    #[test]
+    fn names_follow_blocks_that_get_lower_ids() {
+        let mut names = ResidentNames::default();
+        let ids = [0, 1, 2].map(ResidentId::new);
+        [(1, 4), (1, 6), (0, 0)].into_iter().zip(ids).for_each(|((pool, id), resident)| {
+            names.set(&block_of_pool(pool, id), resident);
+        });
+        assert_eq!(names.take(&block_of_pool(1, 5)), None);
+        names.rename(1, &[(BlockId(4), BlockId(0)), (BlockId(6), BlockId(1))]);
+        let found =
+            [(1, 0), (1, 1), (0, 0), (1, 4)].map(|(pool, id)| names.get(&block_of_pool(pool, id)));
+        assert_eq!(found, [Some(ids[0]), Some(ids[1]), Some(ids[2]), None]);
+        assert_eq!((names.take(&block_of_pool(1, 0)), names.iter().count()), (Some(ids[0]), 2));
+    }
+
+    #[test]
+    fn reserved_memory_is_enough_for_every_id_of_every_pool() {
+        let mut names = ResidentNames::default();
+        names.reserve(&[3, 40]);
+        let places = |names: &ResidentNames| {
+            names.pools.iter().map(|pool| pool.as_ptr()).collect::<Vec<_>>()
+        };
+        let before = places(&names);
+        (0..40).for_each(|id| names.set(&block_of_pool(1, id), ResidentId::new(0)));
+        (0..3).for_each(|id| names.set(&block_of_pool(0, id), ResidentId::new(0)));
+        names.reserve(&[3]);
+        assert_eq!((before.len(), places(&names)), (2, before), "nothing moved, no pool is gone");
+        assert_eq!(size_of_val(&names.pools[0][0]), 4);
     }
 }
