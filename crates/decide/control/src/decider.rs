@@ -1,18 +1,15 @@
 //! The deciding side of a cache: a live cache and its control loop, whatever the policy.
-//!
-//! For: one trait, so that machines and daemons are compiled once. Must never know: devices, time
-//! but for the decision clock. Cost: one indirect call per request, small beside the decision.
 
-use crate::control::Control;
-use crate::engine_division::divide;
+use crate::control::{Control, Standing};
 use crate::tenancy::ChannelTenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
 use cachewright_curve::signal::Signals;
-use cachewright_policy::{FutureSlice, Policy};
+use cachewright_policy::{FutureSlice, Policy, ShadowSplit};
 use cachewright_types::measure::Counts;
 use cachewright_types::{Request, TenantId};
 
-/// A cache that decides request by request.
+/// A cache that decides request by request. One trait, so that machines and daemons are compiled
+/// once: an indirect call per request is small beside the decision.
 pub trait Decider: Send {
     /// Decides about a request; see [`Cache::on_knowing`].
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
@@ -176,5 +173,34 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn audit(&self) -> Result<(), String> {
         self.cache.audit()
+    }
+}
+
+/// Where each of so many tenants stands in an engine.
+pub fn standings<P: Policy>(engine: &Engine<P>, tenants: usize) -> Vec<Standing> {
+    let standing = |tenant: usize| {
+        let id = TenantId(tenant as u16);
+        let (quota_blocks, held_blocks) = (engine.quota(id), engine.occupancy(id));
+        Standing { counts: *engine.counts(id), quota_blocks, held_blocks }
+    };
+    (0..tenants).map(standing).collect()
+}
+
+/// Divides an engine anew at the end of an interval in which `signals` were measured; blocks that
+/// leave are reported to `left` as in [`Engine::set_quotas`].
+pub fn divide<P: Policy>(
+    control: &mut Control,
+    engine: &mut Engine<P>,
+    signals: &Signals,
+    left: Left<'_>,
+) {
+    let now = standings(engine, control.tenants());
+    if let Some(quotas) = control.next(&now, signals) {
+        let kept = engine.set_quotas(&quotas, left);
+        debug_assert!(kept, "a partitioner keeps to one kind of quotas");
+        for (tenant, split) in control.splits().iter().enumerate() {
+            let split = ShadowSplit { share: split.share, blocks: split.blocks };
+            engine.split(engine.pool_of(TenantId(tenant as u16)), split, left);
+        }
     }
 }

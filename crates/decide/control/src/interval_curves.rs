@@ -1,11 +1,10 @@
-//! The curves that partitioners divide by, of each interval or ahead: how they are measured.
+//! The curves that partitioners divide by, of each interval or ahead, measured alike in replays and
+//! in live servers.
 //!
-//! For: replays and live servers, so that both measure alike. Must never know: what is done with a
-//! curve, traces. Units: blocks. LRU's are sampled by SHARDS of a fixed number of blocks per
-//! tenant, so that memory and time do not grow with the requests. Those of the cache's own policy
-//! are miniature simulations (Waldspurger et al., ATC'17) at a rate that leaves 8,192 sampled
-//! blocks or more. The number of blocks of an interval is not known before it ends, so that of the
-//! cache stands for it.
+//! LRU's are sampled by SHARDS of a fixed number of blocks per tenant, so that memory and time do
+//! not grow with the requests. Those of the cache's own policy are miniature simulations
+//! (Waldspurger et al., ATC'17) at a rate that leaves 8,192 sampled blocks or more. The number of
+//! blocks of an interval is not known before it ends, so that of the cache stands for it.
 
 use cachewright_curve::ShardsSizeSettings;
 use cachewright_curve::windows::Method;

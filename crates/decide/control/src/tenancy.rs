@@ -1,15 +1,13 @@
-//! Tenants that come and go: which of them has which channels.
+//! Tenants that come and go, and the channels that a layout gives to those that are active.
 //!
-//! For: layouts that give channels to the tenants that are present ([`Presence`]). Must never know:
-//! how a layout decides, devices, stack files. Units: nanoseconds on the decision clock, blocks,
-//! channels. When a tenant has left, its quota is 0: its blocks leave the cache, dirty ones by way
-//! of its backing device, and their slots are given out again as they come free. A tenant that
-//! finds no free channels has no cache, and is considered again whenever a tenant comes or goes.
-//! Nothing is known of the future: the partitioner estimates a tenant's need when it comes.
+//! When a tenant has left, its quota is 0: its blocks leave the cache, dirty ones by way of its
+//! backing device, and their slots are given out again as they come free. A tenant that finds no
+//! free channels has no cache, and is considered again whenever a tenant comes or goes. Nothing is
+//! known of the future: the partitioner estimates a tenant's need when it comes. Units: nanoseconds
+//! on the decision clock, blocks, channels.
 
 use crate::control::Control;
-use crate::engine_division::standings;
-use crate::presence::{Presence, PresenceState};
+use crate::decider::standings;
 use cachewright_cache::{Engine, Left};
 use cachewright_partition::Requirement;
 use cachewright_partition::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
@@ -74,17 +72,22 @@ impl ChannelTenancy {
     /// A layout that follows tenants, each with its start and whether it leaves when it is done.
     /// For those that start at 0 it has decided by `map` and what they make use of.
     pub fn new(
-        (layout, map): (Box<dyn ChannelLayout>, ChannelMap),
+        layout: Box<dyn ChannelLayout>,
+        map: ChannelMap,
         channels: ChannelSizes,
         spare_blocks: u32,
         tenants: &[(u64, bool)],
         required: &[Requirement],
     ) -> ChannelTenancy {
-        let (presence, grants) =
-            (Presence::new(tenants), vec![ChannelGrant::default(); tenants.len()]);
-        let events = Vec::new();
-        let mut tenancy =
-            ChannelTenancy { layout, channels, spare_blocks, presence, grants, map, events };
+        let mut tenancy = ChannelTenancy {
+            layout,
+            channels,
+            spare_blocks,
+            presence: Presence::new(tenants),
+            grants: vec![ChannelGrant::default(); tenants.len()],
+            map,
+            events: Vec::new(),
+        };
         tenancy.note(required, 0);
         tenancy
     }
@@ -219,5 +222,123 @@ impl ChannelTenancy {
     /// What has happened so far, the earliest first.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
+    }
+}
+
+/// Where a tenant stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresenceState {
+    /// It has not begun.
+    Coming,
+    /// It is there.
+    Here,
+    /// It has left.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TenantPresence {
+    start_ns: u64,
+    /// Whether it leaves when it is done.
+    leaves: bool,
+    state: PresenceState,
+    /// Requests sent and not answered.
+    under_way: u64,
+    /// Requests still to be sent, where that is known.
+    unsent: Option<u64>,
+}
+
+/// Which tenants are active. A tenant comes at its start; one that has an end leaves when it sends
+/// nothing more and all its requests are answered.
+#[derive(Clone, Debug)]
+pub struct Presence(Vec<TenantPresence>);
+
+impl Presence {
+    /// Tenants by when they begin and whether they leave when they are done.
+    pub fn new(tenants: &[(u64, bool)]) -> Presence {
+        let presence = |&(start_ns, leaves): &(u64, bool)| {
+            let state = if start_ns == 0 { PresenceState::Here } else { PresenceState::Coming };
+            TenantPresence { start_ns, leaves, state, under_way: 0, unsent: None }
+        };
+        Presence(tenants.iter().map(presence).collect())
+    }
+
+    /// How many requests each tenant will send, where that is known beforehand.
+    pub fn expect_requests(&mut self, requests: impl IntoIterator<Item = u64>) {
+        for (presence, requests) in self.0.iter_mut().zip(requests) {
+            presence.unsent = Some(requests);
+        }
+    }
+
+    /// A tenant sends a request.
+    pub fn sent(&mut self, tenant: TenantId) {
+        let presence = &mut self.0[tenant.index()];
+        presence.under_way += 1;
+        presence.unsent = presence.unsent.map(|unsent| unsent.saturating_sub(1));
+    }
+
+    /// A tenant's request is answered.
+    pub fn answered(&mut self, tenant: TenantId) {
+        self.0[tenant.index()].under_way -= 1;
+    }
+
+    /// Admits the tenants whose start is at or before `now_ns`; returns whether there is one.
+    pub fn admit(&mut self, now_ns: u64) -> bool {
+        let coming = |presence: &&mut TenantPresence| {
+            presence.state == PresenceState::Coming && presence.start_ns <= now_ns
+        };
+        let mut any = false;
+        for presence in self.0.iter_mut().filter(coming) {
+            presence.state = PresenceState::Here;
+            any = true;
+        }
+        any
+    }
+
+    /// Retires the tenants that are done; `done` reports which send nothing more. Returns whether
+    /// there is one.
+    pub fn retire(&mut self, done: impl Fn(usize) -> bool) -> bool {
+        let mut any = false;
+        for (tenant, presence) in self.0.iter_mut().enumerate() {
+            let idle = presence.under_way == 0 && presence.unsent.unwrap_or(0) == 0;
+            if presence.leaves && presence.state == PresenceState::Here && idle && done(tenant) {
+                presence.state = PresenceState::Gone;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Where a tenant stands.
+    pub fn state(&self, tenant: usize) -> PresenceState {
+        self.0[tenant].state
+    }
+
+    /// Which tenants are not there.
+    pub fn absent(&self) -> Vec<bool> {
+        self.0.iter().map(|presence| presence.state != PresenceState::Here).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_leaves_when_it_is_done_and_has_all_its_answers() {
+        let mut presence = Presence::new(&[(0, false), (5, true)]);
+        assert_eq!(presence.absent(), [false, true]);
+        assert!(!presence.admit(4) && presence.admit(5) && !presence.admit(6));
+        presence.expect_requests([9, 1]);
+        assert!(!presence.retire(|_| true), "a request is still to be sent");
+        presence.sent(TenantId(1));
+        assert!(!presence.retire(|_| true), "a request is under way");
+        presence.answered(TenantId(1));
+        assert!(!presence.retire(|tenant| tenant == 0) && presence.retire(|_| true));
+        assert_eq!(
+            [0, 1].map(|tenant| presence.state(tenant)),
+            [PresenceState::Here, PresenceState::Gone]
+        );
+        assert_eq!(presence.absent(), [false, true]);
     }
 }

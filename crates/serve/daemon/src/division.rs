@@ -136,11 +136,11 @@ pub fn kept_curves(
     let is_divided_by_them = needs(stack).contains(&Need::Curve) && !kind.ahead;
     if is_divided_by_them && is_made_anew(stack) && stack.replay.interval.0 > 0 {
         let policy = if kind.own_policy { stack.cache.policy.name.as_str() } else { "lru" };
-        return Ok(Some(KeptCurves::of_divisions(tenants, (policy, capacity_blocks))));
+        return Ok(Some(KeptCurves::of_divisions(tenants, policy, capacity_blocks)));
     }
     let is_wanted = stack.serve.as_ref().is_some_and(|serve| serve.curves);
     let block_shift = stack.cache.block.0.trailing_zeros();
-    let sampled = || KeptCurves::sampled((tenants, block_shift), capacity_blocks, stack.seed);
+    let sampled = || KeptCurves::sampled(tenants, block_shift, capacity_blocks, stack.seed);
     Ok(is_wanted.then(sampled))
 }
 

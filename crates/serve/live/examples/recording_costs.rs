@@ -125,7 +125,7 @@ fn summary(mut times: Vec<f64>) -> (f64, f64) {
 }
 
 fn print_curves(tenants: usize, rounds: u64) {
-    let mut curves = KeptCurves::sampled((tenants, 12), CAPACITY_BLOCKS, Seed(1));
+    let mut curves = KeptCurves::sampled(tenants, 12, CAPACITY_BLOCKS, Seed(1));
     let mut rng = Seed(2).rng();
     let (mut each, mut questions) = (Vec::new(), Vec::new());
     for round in 0..rounds {

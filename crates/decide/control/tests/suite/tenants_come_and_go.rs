@@ -57,7 +57,7 @@ fn decider() -> CacheDecider<OcSmq> {
     let map = layout.lay_out(&views, &channels).unwrap();
     let limits = (0..3).map(|tenant| map.limit_blocks(tenant)).collect();
     let quotas = control.rebound(limits, quotas);
-    let tenancy = ChannelTenancy::new((layout, map), channels, 0, &STAYS, &required);
+    let tenancy = ChannelTenancy::new(layout, map, channels, 0, &STAYS, &required);
     let make = |_, capacity| OcSmq::new(capacity, &OcSmqSettings::default(), Seed(0));
     let engine = Engine::new(3, &quotas, WriteMode::WriteBack, make);
     CacheDecider::new(Cache::new(engine, 12), 3, Some(control)).with_tenancy(Some(tenancy))

@@ -88,7 +88,7 @@ pub(super) fn slots(
         let tenants = case.spec.tenants.iter();
         let stays: Vec<(u64, bool)> =
             tenants.map(|tenant| (tenant.start.0, tenant.stop.is_some())).collect();
-        ChannelTenancy::new((layout, map.clone()), channels, spare, &stays, control.required())
+        ChannelTenancy::new(layout, map.clone(), channels, spare, &stays, control.required())
     });
     Ok(BlockLayout { slots, map: Some(map), tenancy })
 }

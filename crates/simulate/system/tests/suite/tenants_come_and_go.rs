@@ -320,7 +320,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let quotas = control.rebound(limits, quotas);
     let slots = Slots::laid_out(&map, &exposed, SHIFT, SPARE);
     let required = control.required().to_vec();
-    let tenancy = ChannelTenancy::new((layout, map), channels, SPARE, &stays, &required);
+    let tenancy = ChannelTenancy::new(layout, map, channels, SPARE, &stays, &required);
 
     let gone = vec![false; NEEDS.len()];
     let model = Arc::new(Mutex::new(Model { gone, ..Model::default() }));

@@ -1,10 +1,10 @@
-//! The miss-ratio curves of the last hour, for an operator who asks.
+//! The miss-ratio curves of the last hour, for an operator who asks a live server that records
+//! nothing.
 //!
-//! For: advice from a live server that records nothing. Must never know: what is advised, who asks.
-//! Units: blocks, nanoseconds on the decision clock. Curves are those that divisions are made from,
-//! or sampled for this alone by SHARDS of a fixed number of blocks (Waldspurger et al., FAST'15).
-//! They are summed up at fixed sizes, so that memory does not grow with time or requests. The
-//! oldest part of the hour goes when a new one begins.
+//! Curves are those that divisions are made from, or sampled for this alone by SHARDS of a fixed
+//! number of blocks (Waldspurger et al., FAST'15). They are summed up at fixed sizes, so that
+//! memory does not grow with time or requests. The oldest part of the hour goes when a new one
+//! begins. Units: blocks, nanoseconds on the decision clock.
 
 use cachewright_curve::{Curve, Curves, FixedSize, MissesAt, Provenance, ShardsSizeSettings};
 use cachewright_types::{Op, Request, Seed, VolumeKeys, block_numbers, whole_block_numbers};
@@ -73,7 +73,8 @@ impl KeptCurves {
     /// LRU curves of so many tenants, sampled from requests for blocks of `1 << block_shift` bytes.
     /// Sizes are those around the capacity. The hour begins at time 0.
     pub fn sampled(
-        (tenants, block_shift): (usize, u32),
+        tenants: usize,
+        block_shift: u32,
         capacity_blocks: u32,
         seed: Seed,
     ) -> KeptCurves {
@@ -81,12 +82,12 @@ impl KeptCurves {
         let sample =
             |tenant: usize| FixedSize::new(&SAMPLED, seed.derive(&format!("curve/{tenant}")));
         let samples = (0..tenants).map(sample).collect();
-        let kept = KeptCurves::of_divisions(tenants, ("lru", capacity_blocks));
+        let kept = KeptCurves::of_divisions(tenants, "lru", capacity_blocks);
         KeptCurves { samples, block_shift, ..kept }
     }
 
     /// The curves of a policy that divisions of a capacity are made from.
-    pub fn of_divisions(tenants: usize, (policy, capacity_blocks): (&str, u32)) -> KeptCurves {
+    pub fn of_divisions(tenants: usize, policy: &str, capacity_blocks: u32) -> KeptCurves {
         let sums = vec![NOTHING; tenants];
         KeptCurves {
             samples: Vec::new(),
@@ -269,7 +270,7 @@ mod tests {
     }
 
     fn kept(capacity_blocks: u32) -> KeptCurves {
-        KeptCurves::sampled((2, BLOCK_SHIFT), capacity_blocks, Seed(1))
+        KeptCurves::sampled(2, BLOCK_SHIFT, capacity_blocks, Seed(1))
     }
 
     fn misses(curve: &KeptCurve, size: u32) -> f64 {
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn curves_of_divisions_are_summed_up_and_requests_left_alone() {
-        let mut kept = KeptCurves::of_divisions(1, ("s3-fifo", 100));
+        let mut kept = KeptCurves::of_divisions(1, "s3-fifo", 100);
         kept.request(&request(0, 1, 1));
         let curve =
             |misses: f64| Curve::from_knots([(50, misses), (100, 0.0)], 10, Provenance::Exact);
