@@ -24,9 +24,9 @@ pub use flash::FlashSpec;
 pub use kinds::{Stop, Warmup};
 pub use schemes::{NamedScheme, SCHEMES};
 pub use serve::{ListenAddress, ServeSpec, TlsFiles};
-pub use stack::ResolvedEntry;
-pub use stack::Shared;
-pub use stack::{MAX_BYTES, MachineTables, Rest, Stack, tables_of_file};
+pub use stack::{
+    MAX_BYTES, MachineTables, ResolvedEntry, Rest, Shared, Stack, StackFile, tables_of_file,
+};
 pub use tables::{FlashTable, IoEngine, ReplayTable};
 pub use tenant::Goal;
 pub use tenant::{TenantSpec, without_trace};

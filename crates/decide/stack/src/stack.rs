@@ -147,43 +147,57 @@ impl<M> Stack<M> {
     }
 }
 
-impl<M: MachineTables> Stack<M> {
-    /// Reads a stack file's text; `origin` is its path, for names and relative traces; `overrides`
-    /// are `key=value` pairs set over it. Errors: the key, what was found and what was expected.
-    pub fn parse(
-        text: &str,
-        origin: &Path,
-        overrides: &[(String, String)],
-    ) -> Result<Stack<M>, String> {
+/// A stack file whose text was read, and what is set over it.
+#[derive(Clone, Debug)]
+pub struct StackFile {
+    document: Value,
+    origin: PathBuf,
+}
+
+impl StackFile {
+    /// Reads a stack file's text; `origin` is its path, for names and relative traces. Errors: a
+    /// text that is too long or no TOML, with line and column.
+    pub fn read(text: &str, origin: &Path) -> Result<StackFile, String> {
         if text.len() > MAX_BYTES {
             let found = Bytes(text.len() as u64);
             let expected = Bytes(MAX_BYTES as u64);
             return Err(format!("found a stack of {found}, expected at most {expected}"));
         }
-        let mut document = document::parse(text)?;
+        Ok(StackFile { document: document::parse(text)?, origin: origin.to_owned() })
+    }
+
+    /// The path of the file.
+    pub fn origin(&self) -> &Path {
+        &self.origin
+    }
+
+    /// The file with `key=value` pairs set over it, the later over the earlier. Errors: a key that
+    /// cannot be set.
+    pub fn with(&self, overrides: &[(String, String)]) -> Result<StackFile, String> {
+        let mut file = self.clone();
         for (key, value) in overrides {
-            document::apply(&mut document, key, value)?;
+            document::apply(&mut file.document, key, value)?;
         }
-        names::check_texts(&document)?;
-        Stack::read(&document, origin)
+        Ok(file)
+    }
+
+    /// The stack that it describes. Errors: the key, what was found and what was expected.
+    pub fn stack<M: MachineTables>(&self) -> Result<Stack<M>, String> {
+        names::check_texts(&self.document)?;
+        Stack::read(&self.document, &self.origin)
     }
 
     /// The same with each tenant that is `by_volume` replaced by a tenant per volume of its trace.
     /// Errors: also those of `volumes_of`, which finds the volumes.
-    pub fn parse_by_volume(
-        text: &str,
-        origin: &Path,
-        overrides: &[(String, String)],
+    pub fn stack_by_volume<M: MachineTables>(
+        &self,
         volumes_of: impl Fn(&TenantSpec) -> Result<Vec<String>, String>,
     ) -> Result<Stack<M>, String> {
-        let stack = Stack::parse(text, origin, overrides)?;
+        let stack = self.stack()?;
         if !stack.tenants.iter().any(|tenant| tenant.by_volume) {
             return Ok(stack);
         }
-        let mut document = document::parse(text)?;
-        for (key, value) in overrides {
-            document::apply(&mut document, key, value)?;
-        }
+        let mut document = self.document.clone();
         let Value::Table(pairs) = &mut document else { return Ok(stack) };
         for (_, tables) in pairs.iter_mut().filter(|(key, _)| key == "tenant") {
             let Value::List(tables) = tables else { continue };
@@ -197,7 +211,19 @@ impl<M: MachineTables> Stack<M> {
             }
             *tables = all;
         }
-        Stack::read(&document, origin)
+        Stack::read(&document, &self.origin)
+    }
+}
+
+impl<M: MachineTables> Stack<M> {
+    /// Reads a stack file's text; `origin` is its path, for names and relative traces; `overrides`
+    /// are `key=value` pairs set over it. Errors: the key, what was found and what was expected.
+    pub fn parse(
+        text: &str,
+        origin: &Path,
+        overrides: &[(String, String)],
+    ) -> Result<Stack<M>, String> {
+        StackFile::read(text, origin)?.with(overrides)?.stack()
     }
 
     fn read(document: &Value, origin: &Path) -> Result<Stack<M>, String> {

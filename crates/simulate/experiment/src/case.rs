@@ -7,18 +7,16 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::history::{HistoryReader, TenantHistories};
 use crate::models::{Caching, Library};
+use crate::needs::Needs;
 use crate::progress::{OnProgress, Progress};
+use crate::record::Kept;
 use crate::recorded;
-use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key};
-use cachewright_curve::signal::SignalSet;
-use cachewright_partition::{Models, Need, Partitioner, Provision};
-use cachewright_stack::{Shared, Warmup};
-use cachewright_system::profile::PolicyInputs;
+use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key, replayed};
+use cachewright_partition::{Models, Need, Partitioner};
+use cachewright_stack::{Shared, StackFile, Warmup};
 use cachewright_system::{Cuts, FutureKind, Recording};
 use cachewright_trace::Divisions;
-use cachewright_types::registry::check_needs;
 use cachewright_types::{Nanos, Size, TenantId};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
@@ -48,6 +46,8 @@ pub struct Case {
     pub histories: TenantHistories,
     /// Recorded divisions, which are made instead of its partitioner's.
     pub divisions: Option<Arc<Divisions>>,
+    /// What its policy and its partitioner need of a run.
+    pub needs: Needs,
 }
 
 /// Cases of one sweep at most: each is read and checked before the first is run.
@@ -65,28 +65,29 @@ pub fn count(vary: &[(String, Vec<String>)]) -> Result<usize, ExperimentError> {
     })
 }
 
-/// All combinations, the last key varying fastest. Errors: too many, a stack file that is wrong
-/// with one of them, a model that cannot be read.
+/// All combinations of what is varied over a stack file, the last key varying fastest. Errors: too
+/// many, a stack that is wrong with one of them, a model that cannot be read.
 pub fn expand(
-    text: &str,
-    origin: &Path,
-    set: &[(String, String)],
+    file: &StackFile,
     vary: &[(String, Vec<String>)],
 ) -> Result<Vec<Case>, ExperimentError> {
-    expand_with(text, origin, set, vary, &ForeignPolicies::default(), &|_| true)
+    expand_with(file, vary, &ForeignPolicies::default(), &|_| true)
+}
+
+/// The only case of a stack file. Errors: as [`expand`].
+pub fn single(file: &StackFile) -> Result<Case, ExperimentError> {
+    Ok(expand(file, &[])?.swap_remove(0))
 }
 
 /// The same with policies of code outside, and with progress. Errors: as [`expand`]; code that is
 /// not found; cancelled.
 pub fn expand_with(
-    text: &str,
-    origin: &Path,
-    set: &[(String, String)],
+    file: &StackFile,
     vary: &[(String, Vec<String>)],
     foreign: &ForeignPolicies,
     progress: OnProgress<'_>,
 ) -> Result<Vec<Case>, ExperimentError> {
-    let count = count(vary)?;
+    let (count, origin) = (count(vary)?, file.origin());
     let mut cases = Vec::with_capacity(count);
     let (mut library, mut histories) = (Library::with(foreign), HistoryReader::default());
     for index in 0..count {
@@ -101,12 +102,15 @@ pub fn expand_with(
             remainder /= values.len();
         }
         varied.reverse();
-        let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
-        let spec = crate::spec::parse(text, origin, &overrides)?;
-        let (models, caching) = (library.models(&spec)?, library.caching(&spec)?);
+        let file = file.with(&varied);
+        let file = file.map_err(|message| ExperimentError::spec(origin, message))?;
+        let spec = replayed(&file)?;
+        let needs = Needs::of(&spec);
+        let models = library.models(&spec, &needs)?;
+        let caching = library.caching(&spec, &needs)?;
         let divisions = recorded::divisions(&spec)?.map(Arc::new);
-        let histories = histories.histories(&spec, progress)?;
-        cases.push(Case { index, spec, varied, models, caching, histories, divisions });
+        let histories = histories.histories(&spec, &needs, progress)?;
+        cases.push(Case { index, spec, varied, models, caching, histories, divisions, needs });
     }
     Ok(cases)
 }
@@ -114,8 +118,9 @@ pub fn expand_with(
 impl Case {
     /// The only case of a stack, whose partitioner needs no models.
     pub fn single(spec: Spec) -> Case {
+        let needs = Needs::of(&spec);
         let (varied, models, caching, histories, divisions) = Default::default();
-        Case { index: 0, spec, varied, models, caching, histories, divisions }
+        Case { index: 0, spec, varied, models, caching, histories, divisions, needs }
     }
 
     /// The refusal of the case, by key and value.
@@ -129,13 +134,21 @@ impl Case {
         if !matches!(self.spec.cache.capacity, Size::WorkingSetPercent(_)) {
             self.spec.capacity_blocks(None).map_err(|error| self.refuse(error))?;
         }
-        self.wants()?;
+        self.check_schemes()?;
+        self.check_rows(cases)?;
+        self.check_code()
+    }
+
+    /// Checks the settings of the policy and the partitioner, and that the run has what both need.
+    /// Errors: the first that is wrong.
+    pub fn check_schemes(&self) -> Result<(), ExperimentError> {
+        self.check_policy()?;
         self.goals()?;
+        self.check_partitioner()?;
         if self.divisions.is_none() {
             self.partitioner()?;
         }
-        self.check_rows(cases)?;
-        self.check_code()
+        Ok(())
     }
 
     /// Whether the cache is the data cache of a drive.
@@ -156,19 +169,17 @@ impl Case {
     /// Whether two cases of one recording can be fed by one pass.
     pub fn shares_pass(&self, other: &Case) -> bool {
         // One column of the future goes with a pass, and a benefit is no next use.
-        let worth = |case: &Case| {
-            FutureKind::of_policy(&case.spec.cache.policy.name) == FutureKind::Benefit
-        };
+        let worth = |case: &Case| case.needs.future == FutureKind::Benefit;
         !self.spec.replay.closed()
             && self.spec.can_share(&other.spec, Shared::Pass)
-            && self.steps() == other.steps()
+            && self.needs.steps == other.needs.steps
             && self.own_curves() == other.own_curves()
             && worth(self) == worth(other)
     }
 
     /// Whose curves are measured in intervals, where they are not LRU's.
     fn own_curves(&self) -> Option<(&Scheme, Size)> {
-        let kind = self.curve_kind().filter(|kind| kind.own_policy && !kind.ahead);
+        let kind = self.needs.curves.filter(|kind| kind.own_policy && !kind.ahead);
         kind.map(|_| (&self.spec.cache.policy, self.spec.cache.capacity))
     }
 
@@ -177,76 +188,37 @@ impl Case {
         self.spec.capacity_blocks(Some(working_set)).map_err(|error| self.refuse(error))
     }
 
-    /// What the policy is told of the future. Errors: something, and the replay has none.
-    pub fn foresight(&self) -> Result<FutureKind, ExperimentError> {
-        let name = &self.spec.cache.policy.name;
-        let foresight = FutureKind::of_policy(name);
-        let needs = foresight != FutureKind::Nothing;
-        if needs && self.spec.replay.closed() {
-            return Err(self.refuse(format!(
-                "`cache.policy`: `{name}` needs the future, which a closed loop does not \
-                     have; expected `replay.loop = \"open\"` or another policy"
-            )));
+    /// What its recording must keep beside blocks.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            times: self.needs_times(),
+            keys: self.needs.keys(),
+            bytes: self.needs_bytes(),
+            uneven_bytes: self.spec.stack.is_none(),
+            requests: self.needs.inputs().requests,
+            calls: self.needs_calls(),
+            devices: self.spec.stack.is_some(),
         }
-        if needs && self.caches_in_drive() {
-            return Err(self.refuse(format!(
-                "`cache.policy`: `{name}` needs the future, which the data cache of a drive \
-                     does not have; expected another policy with `machine.system = \"ssd\"`"
-            )));
-        }
-        Ok(foresight)
-    }
-
-    /// Whether the policy reads whole requests.
-    pub fn reads_requests(&self) -> bool {
-        reads_requests(&self.spec.cache.policy.name)
-    }
-
-    /// What the policy must know ahead of a replay. Errors: the replay does not have it.
-    pub fn wants(&self) -> Result<PolicyInputs, ExperimentError> {
-        let (future, requests) = (self.foresight()?, self.reads_requests());
-        if requests && self.caches_in_drive() {
-            return Err(self.refuse(format!(
-                "`cache.policy`: `{}` needs whole requests, of which the data cache of a \
-                     drive sees pages; expected another policy with `machine.system = \"ssd\"`",
-                self.spec.cache.policy.name
-            )));
-        }
-        Ok(PolicyInputs { future, requests })
     }
 
     /// Whether anything ends at a time: a window, an interval, or the trace's own order per tenant.
-    pub fn needs_times(&self) -> bool {
+    fn needs_times(&self) -> bool {
         let replay = &self.spec.replay;
         self.spec.stack.is_some()
             || replay.closed()
             || replay.windows > 0
             || !replay.warmup.is_none()
-            || self.needs(Need::Interval)
-    }
-
-    /// Steps per interval that the partitioner is told of; 0 if it reads none.
-    pub fn steps(&self) -> u32 {
-        if !self.needs(Need::Features) {
-            return 0;
-        }
-        self.spec.partitioner().map_or(0, |partitioner| partitioner.steps())
-    }
-
-    /// Whether a recording must keep the keys of blocks: something may sample them, or know them
-    /// from one interval to the next.
-    pub fn needs_keys(&self) -> bool {
-        [Need::Curve, Need::Features, Need::Reuse].into_iter().any(|need| self.needs(need))
+            || self.needs.partitioner_needs(Need::Interval)
     }
 
     /// Whether a recording must keep the bytes of each access; on devices the requests have them.
-    pub fn needs_bytes(&self) -> bool {
+    fn needs_bytes(&self) -> bool {
         let windows = self.spec.replay.throughput_window.0 > 0;
-        self.spec.stack.is_none() && (windows || self.steps() > 0)
+        self.spec.stack.is_none() && (windows || self.needs.steps > 0)
     }
 
     /// Whether a recording must keep the processes of requests; on devices the requests have them.
-    pub fn needs_calls(&self) -> bool {
+    fn needs_calls(&self) -> bool {
         let mut tenants = self.spec.tenants.iter();
         self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses())
     }
@@ -269,32 +241,18 @@ impl Case {
         if self.needs_calls() { self.check_pauses(named) } else { Ok(()) }
     }
 
-    /// Whether the partitioner needs this.
-    pub fn needs(&self, need: Need) -> bool {
-        self.partition_needs().contains(&need)
-    }
-
-    /// What the partitioner needs; recorded divisions need intervals only.
-    fn partition_needs(&self) -> &'static [Need] {
-        if self.divisions.is_some() {
-            return &[Need::Interval];
-        }
-        let name = &self.spec.cache.partition.name;
-        cachewright_partition::entry(name).map_or(&[], |entry| entry.needs)
-    }
-
     /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would
     /// be too many and nothing divides the cache when one ends.
     pub fn interval_ns(&self, span_ns: u64) -> u64 {
         let interval = self.spec.replay.interval.0;
         let too_many = span_ns.checked_div(interval).is_some_and(|count| count > MAX_INTERVALS);
-        if too_many && !self.needs(Need::Interval) { 0 } else { interval }
+        if too_many && !self.needs.partitioner_needs(Need::Interval) { 0 } else { interval }
     }
 
     /// Checks that a replay has a sane number of intervals if something divides the cache when one
     /// ends. Errors: ten millions and more.
     pub fn check_interval(&self, recording: &Recording) -> Result<(), ExperimentError> {
-        match self.needs(Need::Interval) {
+        match self.needs.partitioner_needs(Need::Interval) {
             true => self.check_intervals(recording),
             false => Ok(()),
         }
@@ -383,60 +341,10 @@ impl Case {
         Some(if requests == 0 { 0 } else { recording.data_request(requests) })
     }
 
-    /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a
-    /// partitioner that needs one (with some, those without are content with one block).
+    /// Every tenant's goal as a hit ratio; with some, tenants without are content with one block.
+    /// Errors: a latency out of reach.
     pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
-        let refuse = |message| self.refuse(message);
-        let goals = self.spec.goals().map_err(refuse)?;
-        let given = self.spec.tenants.iter().any(|tenant| tenant.goal.is_some());
-        self.check_needs(given).map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
-        self.spec.check_response_goals(self.partition_needs()).map_err(refuse)?;
-        Ok(goals)
-    }
-
-    /// Checks that the run has what the partitioner needs; `goal` says whether a tenant has a goal.
-    /// Errors: the first need that is not met, and the key that would meet it.
-    fn check_needs(&self, goal: bool) -> Result<(), String> {
-        if self.divisions.is_some() {
-            return Ok(());
-        }
-        let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
-        let entry = entry.map_err(|error| error.to_string())?;
-        check_needs("partitioner", entry, |need| self.missing(need.provision(), goal))
-            .map_err(|error| error.to_string())
-    }
-
-    /// The keys of a stack file that would provide this; nothing if the run provides it.
-    fn missing(&self, provision: Provision, goal: bool) -> Option<String> {
-        let spec = &self.spec;
-        let (provided, remedy) = match provision {
-            Provision::Any => return None,
-            Provision::Goal => {
-                (goal, "`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`")
-            }
-            Provision::TenantModels => {
-                let without = spec.tenants.iter().position(|tenant| tenant.model.is_none());
-                let complete = self.models.each.len() == spec.tenants.len();
-                let key = format!("a file in `tenant[{}].model`", without.unwrap_or(0) + 1);
-                return (!complete).then_some(key);
-            }
-            Provision::JointModel => (self.models.joint.is_some(), "a file in `cache.model`"),
-            Provision::Devices => {
-                (spec.stack.is_some(), "`[device]` tables, which give every request a time")
-            }
-            Provision::OpenLoopDevices => (
-                spec.stack.is_some() && !spec.replay.closed(),
-                "`[device]` tables and `replay.loop = \"open\"`: a closed loop has another future \
-                 at every size",
-            ),
-            Provision::DriveCache => (self.caches_in_drive(), "`machine.system = \"ssd\"`"),
-        };
-        (!provided).then(|| remedy.to_owned())
-    }
-
-    /// The signals that the partitioner reads.
-    pub fn signals(&self) -> SignalSet {
-        Need::signals(self.partition_needs())
+        self.spec.goals().map_err(|error| self.refuse(error))
     }
 
     /// The partitioner with its models. Errors: a setting or a model that it refuses.
@@ -444,18 +352,13 @@ impl Case {
         let refuse = |message| self.refuse(message);
         let named = &self.spec.cache.partition;
         let mut partitioner = self.spec.partitioner().map_err(refuse)?;
-        let key = if self.needs(Need::JointModel) { "cache.model" } else { "tenant.model" };
+        let joint = self.needs.partitioner_needs(Need::JointModel);
+        let key = if joint { "cache.model" } else { "tenant.model" };
         partitioner.learn(&self.models).map_err(|error| {
             refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))
         })?;
         Ok(partitioner)
     }
-}
-
-/// Whether a policy reads whole requests, by its name.
-pub fn reads_requests(policy: impl AsRef<str>) -> bool {
-    let entry = cachewright_policy::entry(policy.as_ref());
-    entry.is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Requests))
 }
 
 /// Where the recording of a tenant ends: the share of its requests, and a time of an open loop.

@@ -30,7 +30,10 @@ impl Case {
         let read_only = self.spec.cache.write == WriteMode::ReadOnly;
         let partition = &self.spec.cache.partition.name;
         let resizes = [
-            (self.needs(Need::Interval), format!("`cache.partition`: `{partition}`")),
+            (
+                self.needs.partitioner_needs(Need::Interval),
+                format!("`cache.partition`: `{partition}`"),
+            ),
             (drive, "`machine.system = \"ssd\"`".to_owned()),
             (layout != "striped", format!("`cache.layout`: `{layout}`")),
         ];

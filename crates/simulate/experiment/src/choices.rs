@@ -6,7 +6,7 @@
 use crate::ExperimentError;
 use crate::case::{Case, expand};
 use crate::run::RunOptions;
-use crate::spec::full_key;
+use crate::spec::{full_key, replayed};
 use std::path::Path;
 
 /// One entry of a registry, and why this stack cannot run it.
@@ -39,14 +39,15 @@ pub fn choices(
     let mut set = options.set.clone();
     set.retain(|(other, _)| full_key(other) != key);
     // What is wrong with the stack itself is no entry's fault.
-    crate::spec::parse(text, origin, &set)?;
+    let file = crate::spec::read(text, origin, &set)?;
+    replayed(&file)?;
     let others: Vec<_> =
         options.vary.iter().filter(|(other, _)| full_key(other) != key).cloned().collect();
     let choice = |name: &'static str| {
         let mut vary = others.clone();
         vary.push((key.clone(), vec![name.to_owned()]));
         let runs =
-            expand(text, origin, &set, &vary).and_then(|cases| cases.iter().try_for_each(runs));
+            expand(&file, &vary).and_then(|cases| cases.iter().try_for_each(Case::check_schemes));
         Choice { name, refused: runs.err().map(|error| reason(&error)) }
     };
     Ok(names.into_iter().map(choice).collect())
@@ -54,13 +55,6 @@ pub fn choices(
 
 fn names(entries: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     entries.collect()
-}
-
-/// Checks what a run checks of a case before it reads traces.
-fn runs(case: &Case) -> Result<(), ExperimentError> {
-    case.wants()?;
-    case.goals()?;
-    case.partitioner().map(|_| ())
 }
 
 /// The reason without the stack file's name.

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::spec::Spec;
 use cachewright_control::{CachePolicy, head_curves, interval_curves};
 use cachewright_curve::{Curve, CurveSet};
-use cachewright_partition::{CurveKind, Need};
+use cachewright_partition::Need;
 use cachewright_policy::Need as PolicyNeed;
 use cachewright_system::profile::FirstAccesses;
 use cachewright_types::Seed;
@@ -16,7 +16,7 @@ use cachewright_types::Seed;
 /// What is measured in each interval of a case of so many blocks; nothing where no curve is asked
 /// for, or those of heads.
 pub fn of_intervals(case: &Case, capacity_blocks: u32) -> Option<CurveSet> {
-    let kind = case.curve_kind()?;
+    let kind = case.needs.curves?;
     let (spec, tenants) = (&case.spec, case.spec.tenants.len());
     interval_curves(&[Need::Curve], kind, policy_of(spec, capacity_blocks), tenants).ok().flatten()
 }
@@ -42,21 +42,11 @@ pub fn of_head(
 }
 
 impl Case {
-    /// Which curves its partitioner divides by; nothing if it reads none.
-    pub fn curve_kind(&self) -> Option<CurveKind> {
-        if !self.needs(Need::Curve) {
-            return None;
-        }
-        let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
-        let made = cachewright_partition::boxed(&named.name, &named.pairs, tenants, self.spec.seed);
-        made.ok().map(|partitioner| partitioner.curves())
-    }
-
     /// Checks that curves of its own policy can be measured, where they are asked for. Errors: it
     /// needs more than accesses.
     pub fn check_curves(&self) -> Result<(), String> {
         let name = &self.spec.cache.policy.name;
-        let own = self.curve_kind().is_some_and(|kind| kind.own_policy);
+        let own = self.needs.curves.is_some_and(|kind| kind.own_policy);
         let needs = cachewright_policy::entry(name).map_or(&[][..], |entry| entry.needs);
         if own && needs.iter().any(|need| *need != PolicyNeed::Future) {
             return Err(format!(

@@ -5,7 +5,7 @@
 //! wants something ahead, once for all cases that name the same.
 
 use crate::ExperimentError;
-use crate::case::reads_requests;
+use crate::needs::Needs;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, TenantSpec, block_kind};
 use cachewright_system::{Recorder, Recording};
@@ -29,18 +29,14 @@ impl HistoryReader {
     pub fn histories(
         &mut self,
         spec: &Spec,
+        needs: &Needs,
         progress: OnProgress<'_>,
     ) -> Result<TenantHistories, ExperimentError> {
         let named = spec.tenants.iter().any(|tenant| tenant.history.is_some());
-        let partitioner = spec.partitioner().ok();
-        let partitioner = partitioner.filter(|_| spec.replay.divisions.is_none());
-        let wants = |made: &dyn cachewright_partition::Partitioner| {
-            made.reads_profiles() || made.curves().ahead
-        };
-        if !named || !partitioner.is_some_and(|made| wants(&*made)) {
+        if !named || !needs.reads_ahead {
             return Ok(Arc::default());
         }
-        let requests = reads_requests(&spec.cache.policy.name);
+        let requests = needs.inputs().requests;
         let inputs: Vec<_> = spec.tenants.iter().map(reading).collect();
         let (kind, trims) = (block_kind(spec), spec.cache.drops_trimmed());
         let cutoff = spec.cache.cutoff();

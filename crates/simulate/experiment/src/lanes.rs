@@ -63,7 +63,7 @@ impl<'a> LanePlan<'a> {
     ) -> Result<Vec<TenantConstants>, ExperimentError> {
         let goals = self.case.goals()?;
         self.case.check_curves().map_err(|error| self.case.refuse(error))?;
-        let has_goals = self.case.needs(Need::Goal);
+        let has_goals = self.case.needs.partitioner_needs(Need::Goal);
         let (reads, share) = (partitioner.reads_profiles(), self.case.spec.replay.profile_share);
         let profiled = |place| reads && (share > 0.0 || self.history(place).is_some());
         let kind = partitioner.curves();
@@ -103,7 +103,7 @@ impl<'a> LanePlan<'a> {
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let sizes = TenantGoal::profile_sizes(self.capacity_blocks);
-        let wants = self.case.wants()?;
+        let wants = self.case.needs.inputs();
         let measured = self.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
@@ -143,7 +143,7 @@ impl<'a> LanePlan<'a> {
         };
         let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
         let lane = EngineLane::new(engine, self.recording);
-        if self.case.reads_requests() { lane.observing_requests() } else { lane }
+        if self.case.needs.inputs().requests { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -177,7 +177,7 @@ impl<'a> LanePlan<'a> {
     ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
-        let lane = if self.case.reads_requests() { lane.observing_requests() } else { lane };
+        let lane = if self.case.needs.inputs().requests { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_observer(watcher);
         let settings = &self.case.spec.replay;
         let replay = Replay {
@@ -204,8 +204,8 @@ impl<'a> LanePlan<'a> {
 pub fn wanted(case: &Case, capacity_blocks: u32) -> SignalNeeds {
     SignalNeeds {
         curves: curves::of_intervals(case, capacity_blocks),
-        steps: case.steps(),
-        signals: case.signals(),
+        steps: case.needs.steps,
+        signals: case.needs.signals(),
     }
 }
 
@@ -218,7 +218,7 @@ pub fn measured(
     largest_blocks: u32,
 ) -> Vec<Signals> {
     let Some(first) = cases.first() else { return Vec::new() };
-    let mut all = SignalNeeds { steps: first.steps(), ..SignalNeeds::default() };
+    let mut all = SignalNeeds { steps: first.needs.steps, ..SignalNeeds::default() };
     for case in cases {
         let wanted = wanted(case, largest_blocks);
         all.curves = all.curves.or(wanted.curves);

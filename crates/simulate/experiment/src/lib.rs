@@ -19,6 +19,7 @@ pub mod json;
 pub mod lanes;
 mod models;
 pub mod mrc;
+mod needs;
 pub mod oracle;
 mod pace;
 mod part;

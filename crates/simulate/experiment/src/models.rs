@@ -6,6 +6,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
+use crate::needs::Needs;
 use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
 use cachewright_model::Model;
 use cachewright_partition::{Models, Need};
@@ -66,29 +67,21 @@ impl Library {
         Library { foreign: foreign.clone(), ..Library::default() }
     }
 
-    /// Whether the policy of `spec` is code outside, which only its caller can find.
-    pub fn is_foreign(&self, spec: &Spec) -> bool {
-        let entry = cachewright_policy::entry(&spec.cache.policy.name);
-        entry.is_ok_and(|entry| entry.needs.contains(&PolicyNeed::Code))
-    }
-
     /// The models that the partitioner of `spec` needs, as far as the stack file names them.
     /// Errors: a file that cannot be read or is no model, by its key.
-    pub fn models(&mut self, spec: &Spec) -> Result<Arc<Models>, ExperimentError> {
+    pub fn models(&mut self, spec: &Spec, needs: &Needs) -> Result<Arc<Models>, ExperimentError> {
         let origin = spec.origin.as_path();
-        let entry = cachewright_partition::entry(&spec.cache.partition.name).ok();
-        let entry = entry.filter(|_| spec.replay.divisions.is_none());
-        let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
         let each: Vec<(String, &ModelFile)> = spec
             .tenants
             .iter()
             .enumerate()
-            .filter(|_| needs(Need::Model))
+            .filter(|_| needs.partitioner_needs(Need::Model))
             .filter_map(|(index, tenant)| Some((index, tenant.model.as_ref()?)))
             .map(|(index, model)| (format!("tenant[{}].model", index + 1), model))
             .collect();
-        let joint = spec.cache.model.as_ref().filter(|_| needs(Need::JointModel));
-        let modelled = spec.tenants.iter().filter(|_| needs(Need::Model));
+        let joint = spec.cache.model.as_ref();
+        let joint = joint.filter(|_| needs.partitioner_needs(Need::JointModel));
+        let modelled = spec.tenants.iter().filter(|_| needs.partitioner_needs(Need::Model));
         let of_tenant = |tenant: &TenantSpec| {
             let files = tenant.model.iter().chain(&tenant.model_updates);
             files.map(|model| model.path.clone()).collect()
@@ -114,20 +107,19 @@ impl Library {
 }
 
 impl Library {
-    /// The models or the code that the policy of `spec` needs. Errors: code that is not found, or
-    /// makes no cache; no model, where it needs some; a file that
-    /// cannot be read, is no model, or is one that the policy cannot use.
-    pub fn caching(&mut self, spec: &Spec) -> Result<Arc<Caching>, ExperimentError> {
+    /// The models or the code that the policy of `spec` needs, as far as the stack file names
+    /// them. Errors: code that is not found, or makes no cache; a file that cannot be read, is no
+    /// model, or is one that the policy cannot use.
+    pub fn caching(&mut self, spec: &Spec, needs: &Needs) -> Result<Arc<Caching>, ExperimentError> {
         let origin = spec.origin.as_path();
         let refuse = |message| ExperimentError::spec(origin, message);
         let named = &spec.cache.policy;
-        let entry = cachewright_policy::entry(&named.name).ok();
-        let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
-        let (code, models) = (needs(PolicyNeed::Code), needs(PolicyNeed::Model));
+        let kinds = &spec.cache.kinds;
+        let code = needs.policy_needs(PolicyNeed::Code);
+        let models = needs.policy_needs(PolicyNeed::Model) && !kinds.files.is_empty();
         if !code && !models {
             return Ok(Arc::default());
         }
-        let kinds = &spec.cache.kinds;
         let key = (named.clone(), kinds.clone());
         if let Some((_, known)) = self.caching.iter().find(|(other, _)| *other == key) {
             return Ok(Arc::clone(known));
@@ -138,13 +130,6 @@ impl Library {
             let caching = Arc::new(Caching { foreign, ..Caching::default() });
             self.caching.push((key, Arc::clone(&caching)));
             return Ok(caching);
-        }
-        if kinds.files.is_empty() {
-            let name = &named.name;
-            let expected = "expected files by kind of workload in `cache.models`";
-            return Err(refuse(format!(
-                "`cache.policy`: `{name}` needs trained models, {expected}"
-            )));
         }
         let file = |(kind, file): &(String, ModelFile)| {
             Ok((kind.clone(), read(&format!("{POLICY_KEY}{kind}"), file, origin)?))

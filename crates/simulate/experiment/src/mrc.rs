@@ -13,7 +13,7 @@ mod remarks;
 
 pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
-use crate::case::{Case, reads_requests};
+use crate::case::Case;
 use crate::folder::DocumentPlace;
 use crate::json::document;
 use crate::progress::{OnProgress, with_threads};
@@ -21,6 +21,7 @@ use crate::record::{Kept, RecordedTenants, record};
 use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
+use cachewright_policy::Need;
 use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
 use cachewright_system::machines::Requests;
 use cachewright_system::{Cuts, Recording, Whose};
@@ -53,7 +54,8 @@ pub fn mrc(
     let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let requests = curve.latency && policies(&spec, curve).iter().any(reads_requests);
+        let requests =
+            curve.latency && policies(&spec, curve).iter().any(|name| reads_requests(name));
         let times = curve.windows > 0 || curve.latency;
         let keys = curve.method != MethodChoice::Exact;
         let kept = Kept { keys, requests, devices: curve.latency, ..Kept::times(times) };
@@ -66,6 +68,11 @@ pub fn mrc(
         }
         document(&found)
     })
+}
+
+/// Whether a policy reads whole requests.
+fn reads_requests(policy: &str) -> bool {
+    cachewright_policy::entry(policy).is_ok_and(|entry| entry.needs.contains(&Need::Requests))
 }
 
 /// One call's inputs.

@@ -14,20 +14,20 @@ mod alone;
 mod choice;
 mod search;
 
-use crate::case::{Case, expand};
+use crate::case::{Case, expand, single};
 use crate::folder::DocumentPlace;
 use crate::json::document;
 use crate::lanes::{LanePlan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
-use crate::spec::{Goal, resolved};
+use crate::spec::{Goal, replayed, resolved};
 use crate::timed;
 use crate::{ExperimentError, Spec};
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
+use cachewright_stack::StackFile;
 use cachewright_stack::cache::AUTO;
-use cachewright_system::profile::PolicyInputs;
 use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
 use cachewright_types::declare;
@@ -77,8 +77,9 @@ pub fn plan(
 ) -> Result<Value, ExperimentError> {
     let refuse = |message| ExperimentError::spec(origin, message);
     options.size.check_ranges()?;
-    let spec = crate::spec::parse(text, origin, &options.set)?;
-    let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
+    let file = crate::spec::read(text, origin, &options.set)?;
+    let spec = replayed(&file)?;
+    let first = single(&file)?;
     let goals = first.goals()?;
     if goals.iter().all(Option::is_none) {
         return Err(refuse(
@@ -87,25 +88,24 @@ pub fn plan(
                 .to_owned(),
         ));
     }
-    let wants = first.wants()?;
+    first.check_policy()?;
     let mut notes = notes(&spec);
     let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
-        None => choice::by_default(text, origin, &options.set, &mut notes)?,
+        None => choice::by_default(&file, &mut notes)?,
     };
-    let devices = spec.stack.is_some();
-    let mut kept = Kept { times: true, requests: wants.requests, devices, ..Kept::default() };
+    let mut kept = Kept { times: true, ..first.kept() };
     for name in &partitions {
-        let overrides = with(&options.set, "cache.partition", name);
-        let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
+        let case = single(&with(&file, name)?)?;
         resolved(&case.spec)?;
         if name == AUTO {
             notes.push(format!("`{AUTO}` is `{}` for this stack", case.spec.cache.partition.name));
         }
-        kept.keys |= case.needs_keys();
-        kept.bytes |= case.needs_bytes();
-        kept.calls |= case.needs_calls();
+        case.check_partitioner()?;
+        kept = kept.and(case.kept());
     }
+    // Goals are not by bytes.
+    kept.uneven_bytes = false;
     let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
@@ -121,9 +121,9 @@ pub fn plan(
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());
         let goals = &goals;
-        let planner =
-            Planner { text, origin, options, recording, devices, profiles, goals, progress };
-        let mut found = planner.answer(&spec, &first, wants, &partitions)?;
+        let file = &file;
+        let planner = Planner { file, options, recording, devices, profiles, goals, progress };
+        let mut found = planner.answer(&spec, &first, &partitions)?;
         found.notes = notes;
         place.write(&found)?;
         document(&found)
@@ -153,16 +153,15 @@ fn notes(spec: &Spec) -> Vec<String> {
     notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note.to_owned()).collect()
 }
 
-fn with(set: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
-    let mut set = set.to_vec();
-    set.push((key.to_owned(), value.to_owned()));
-    set
+/// The file with another partitioner. Errors: the key cannot be set.
+fn with(file: &StackFile, partition: &str) -> Result<StackFile, ExperimentError> {
+    let set = [("cache.partition".to_owned(), partition.to_owned())];
+    file.with(&set).map_err(|message| ExperimentError::spec(file.origin(), message))
 }
 
 /// One call's inputs.
 struct Planner<'a> {
-    text: &'a str,
-    origin: &'a Path,
+    file: &'a StackFile,
     options: &'a PlanOptions,
     recording: &'a Recording,
     /// The requests on their devices, where the stack has some.
@@ -186,10 +185,9 @@ impl Planner<'_> {
         &self,
         spec: &Spec,
         first: &Case,
-        wants: PolicyInputs,
         partitions: &[String],
     ) -> Result<PlanAnswer, ExperimentError> {
-        let alone = self.alone(first, wants)?;
+        let alone = self.alone(first)?;
         let with_goal = alone.iter().zip(self.goals).filter(|(_, goal)| goal.is_some());
         let smallest_blocks = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
         let tenants = spec.tenants.iter().zip(self.goals).zip(&alone);
@@ -262,10 +260,9 @@ impl Planner<'_> {
 
     /// Replays the workload at several sizes at once.
     fn tried(&self, partition: &str, sizes: &[u32]) -> Result<Vec<Tried>, ExperimentError> {
-        let set = with(&self.options.set, "cache.partition", partition);
         let values = sizes.iter().map(|size| format!("{size} blocks")).collect();
         let vary = [("cache.capacity".to_owned(), values)];
-        let cases = expand(self.text, self.origin, &set, &vary)?;
+        let cases = expand(&with(self.file, partition)?, &vary)?;
         let results = match cases.first() {
             Some(case) if case.spec.stack.is_some() => self.timed(&cases)?,
             Some(case) if case.spec.replay.closed() => self.closed(&cases)?,
@@ -294,7 +291,7 @@ impl Planner<'_> {
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
         let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let futures = first.foresight()?.column(recording, &[]).unwrap_or_default();
+        let futures = first.needs.future.column(recording, &[]).unwrap_or_default();
         let shared =
             ReplayInputs { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);

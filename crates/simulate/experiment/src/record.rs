@@ -52,6 +52,19 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// What both keep.
+    pub fn and(self, other: Kept) -> Kept {
+        Kept {
+            times: self.times || other.times,
+            keys: self.keys || other.keys,
+            bytes: self.bytes || other.bytes,
+            uneven_bytes: self.uneven_bytes || other.uneven_bytes,
+            requests: self.requests || other.requests,
+            calls: self.calls || other.calls,
+            devices: self.devices || other.devices,
+        }
+    }
+
     /// Times, if they are wanted.
     pub fn times(wanted: bool) -> Kept {
         Kept { times: wanted, ..Kept::default() }

@@ -84,7 +84,7 @@ fn tenant(
 ) -> CaseTenant {
     let (spec, own) = (&case.spec.tenants[index], &lane.counts[index]);
     let goal = goals.get(index).copied().flatten();
-    let required = lane.required.get(index).filter(|_| case.needs(Need::Curve));
+    let required = lane.required.get(index).filter(|_| case.needs.partitioner_needs(Need::Curve));
     let churn = lane.churn.as_ref();
     let answers = answers.and_then(|answers| answers.get(index));
     CaseTenant {

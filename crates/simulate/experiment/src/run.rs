@@ -18,7 +18,7 @@ use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, RecordedTenants, column, record};
 use crate::recorded;
 use crate::result;
-use crate::spec::resolved;
+use crate::spec::{replayed, replayed_or_served, resolved};
 use crate::store::AnswerStore;
 use crate::throughput::constant_throughput;
 use crate::timed::{Timed, add_responses, shares_places, timing, workload};
@@ -26,7 +26,7 @@ use crate::wa::DriveUnderCache;
 use crate::{ExperimentError, Spec};
 use answers::{CaseResult, RunAnswers};
 use cachewright_curve::{CurveSet, Method};
-use cachewright_policy::FutureSlice;
+use cachewright_policy::{FutureSlice, Need as PolicyNeed};
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::machines::Requests;
@@ -72,7 +72,7 @@ pub fn check(
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Value, ExperimentError> {
-    let spec = crate::spec::parse_any(text, origin, overrides)?;
+    let spec = replayed_or_served(&crate::spec::read(text, origin, overrides)?)?;
     check_files(&spec)?;
     let is_served = spec.serve.as_ref().is_some_and(|serve| !serve.devices.is_empty());
     match spec.check_traces() {
@@ -83,9 +83,10 @@ pub fn check(
             )?;
             let mut library = Library::default();
             let mut case = Case::single(spec);
-            case.models = library.models(&case.spec)?;
-            if !library.is_foreign(&case.spec) {
-                case.caching = library.caching(&case.spec)?;
+            case.models = library.models(&case.spec, &case.needs)?;
+            // Code outside only its caller can find.
+            if !case.needs.policy_needs(PolicyNeed::Code) {
+                case.caching = library.caching(&case.spec, &case.needs)?;
             }
             case.divisions = recorded::divisions(&case.spec)?.map(Arc::new);
             case.check(1)?;
@@ -123,13 +124,14 @@ pub fn run(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     check_threads(options.threads)?;
-    let spec = crate::spec::parse(text, origin, &options.set)?;
+    let file = crate::spec::read(text, origin, &options.set)?;
+    let spec = replayed(&file)?;
     check_files(&spec)?;
     if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
         check_owner(out, RESULT, &spec, "--fresh")?;
     }
     let foreign = &options.foreign;
-    let cases = expand_with(text, origin, &options.set, &options.vary, foreign, progress)?;
+    let cases = expand_with(&file, &options.vary, foreign, progress)?;
     for case in &cases {
         resolved(&case.spec)?;
         case.check(cases.len())?;
@@ -188,14 +190,7 @@ impl Run<'_> {
     /// Runs the cases that share a recording.
     fn group(&mut self, group: Vec<&Case>) -> Result<(), ExperimentError> {
         let Some(first) = group.first().copied() else { return Ok(()) };
-        let times = group.iter().any(|case| case.needs_times());
-        let bytes = group.iter().any(|case| case.needs_bytes());
-        let requests = group.iter().any(|case| case.reads_requests());
-        let calls = group.iter().any(|case| case.needs_calls());
-        let devices = group.iter().any(|case| case.spec.stack.is_some());
-        let keys = group.iter().any(|case| case.needs_keys());
-        let uneven_bytes = group.iter().any(|case| case.spec.stack.is_none());
-        let kept = Kept { times, keys, bytes, uneven_bytes, requests, calls, devices };
+        let kept = group.iter().map(|case| case.kept()).fold(Kept::default(), Kept::and);
         let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if !self.answers.has_head() {
@@ -300,7 +295,7 @@ impl Run<'_> {
         let mut largest_blocks = 0;
         for (case, _) in pass {
             largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
-            foresight = foresight.max(case.foresight()?);
+            foresight = foresight.max(case.needs.future);
         }
         let timed = pass.first().map_or(first, |(case, _)| case);
         let replay_spec = &timed.spec.replay;
@@ -318,7 +313,7 @@ impl Run<'_> {
             let plan = LanePlan::new(case, recording, profiles)?;
             let (drive, watcher) =
                 DriveUnderCache::new(&case.spec, plan.capacity_blocks, case.index)?;
-            let future = case.foresight()? != FutureKind::Nothing;
+            let future = case.needs.future != FutureKind::Nothing;
             let futures = if future { futures.as_slice() } else { FutureSlice::None };
             let shared = ReplayInputs { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;

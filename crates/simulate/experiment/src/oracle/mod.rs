@@ -138,15 +138,26 @@ pub fn labels(
     options: &LabelOptions,
     progress: OnProgress<'_>,
 ) -> Result<Labels, ExperimentError> {
+    Ok(labelled(text, origin, options, progress)?.0)
+}
+
+/// The labels with the recording whose requests they are of.
+fn labelled(
+    text: &str,
+    origin: &Path,
+    options: &LabelOptions,
+    progress: OnProgress<'_>,
+) -> Result<(Labels, Recording), ExperimentError> {
     let policy = ("cache.policy".to_owned(), options.oracle.oracle.clone());
     let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
     let spec = crate::spec::parse(text, origin, &set)?;
     check(&spec).map_err(|message| ExperimentError::spec(origin, message))?;
     with_threads(options.threads, || {
         let case = Case::single(spec);
-        let foresight = case.foresight()?;
+        case.check_policy()?;
+        let foresight = case.needs.future;
         let devices = case.spec.stack.is_some();
-        let keys = case.needs_keys();
+        let keys = case.needs.keys();
         let kept = Kept { keys, requests: true, devices, ..Kept::times(true) };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
@@ -173,7 +184,7 @@ pub fn labels(
         }
         labels.decide(recording, &whole, cut..recording.times_ns().len(), options.oracle.labels);
         labels.filled = labels.before(recording, whole.filled);
-        Ok(labels)
+        Ok((labels, recorded.recording))
     })
 }
 

@@ -5,10 +5,9 @@
 //! is remembered of blocks goes with the stack's capacity, as it does live. Source: Ebrahimi et
 //! al., RC-RNN, section 5.2.2. Units: bytes, nanoseconds.
 
-use super::{Duration, LabelOptions, Labels, labels};
+use super::{Duration, LabelOptions, Labels, labelled};
 use crate::ExperimentError;
 use crate::progress::OnProgress;
-use crate::record::{Kept, record};
 use cachewright_policy::rc_rnn::features::{CachingLabel, FeatureSet, FeatureStream, StayClass};
 use cachewright_policy::rc_rnn::replayed;
 use cachewright_system::Recording;
@@ -36,7 +35,7 @@ pub struct TrainingSet {
 }
 
 /// Asks the oracle about every request of a stack's only tenant and finds its features; `features`
-/// is the name of a set. Errors: no such set, and those of [`labels`].
+/// is the name of a set. Errors: no such set, and those of [`super::labels`].
 pub fn training_set(
     text: &str,
     origin: &Path,
@@ -50,10 +49,7 @@ pub fn training_set(
         let message = format!("`features`: found `{features}`, expected {names}");
         ExperimentError::spec(origin, message)
     })?;
-    let labels = labels(text, origin, options, progress)?;
-    let spec = crate::spec::parse(text, origin, &options.set)?;
-    let kept = Kept { times: true, requests: true, ..Kept::default() };
-    let recording = record(&spec, kept, progress)?.recording;
+    let (labels, recording) = labelled(text, origin, options, progress)?;
     let rows = rows(&recording, &labels, set);
     Ok(TrainingSet {
         labels,

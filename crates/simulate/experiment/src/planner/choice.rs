@@ -5,9 +5,9 @@
 
 use super::with;
 use crate::ExperimentError;
-use crate::case::expand;
+use crate::case::single;
 use cachewright_partition::{Need, registry};
-use std::path::Path;
+use cachewright_stack::StackFile;
 
 /// Divisions that ignore goals: what keeping goals is worth.
 const BLIND: [&str; 3] = ["hull", "equal", "shared"];
@@ -15,9 +15,7 @@ const BLIND: [&str; 3] = ["hull", "equal", "shared"];
 /// Every partitioner that needs goals, in the order of the registry, then those that ignore them.
 /// One that the stack lacks something for is left out; `notes` says so of those that keep goals.
 pub(super) fn by_default(
-    text: &str,
-    origin: &Path,
-    set: &[(String, String)],
+    file: &StackFile,
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, ExperimentError> {
     let entries = registry::entries();
@@ -25,9 +23,8 @@ pub(super) fn by_default(
     let keepers: Vec<&str> = keepers.map(|entry| entry.name).collect();
     let mut found = Vec::new();
     for name in keepers.iter().chain(&BLIND) {
-        let overrides = with(set, "cache.partition", name);
-        let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
-        match case.goals().and_then(|_| case.partitioner()) {
+        let case = single(&with(file, name)?)?;
+        match case.check_schemes() {
             Ok(_) => found.push((*name).to_owned()),
             Err(error) if keepers.contains(name) => {
                 notes.push(format!("`{name}` is left out: {error}"));

@@ -80,14 +80,15 @@ pub fn segments(
 ) -> Result<StackSegments, ExperimentError> {
     let step = &options.step;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let caching = Library::default().caching(&spec)?;
     let refuse = |message| ExperimentError::spec(origin, message);
     let interval_ns = spec.replay.interval.0;
     step.check_ranges()?;
     check(&spec, step).map_err(refuse)?;
     with_threads(options.threads, || {
-        let case = Case { caching, ..Case::single(spec) };
-        let requests = case.reads_requests();
+        let mut case = Case::single(spec);
+        case.caching = Library::default().caching(&case.spec, &case.needs)?;
+        case.check_policy()?;
+        let requests = case.needs.inputs().requests;
         let (times, keys, bytes, devices) = (true, true, true, true);
         let kept = Kept { times, keys, bytes, requests, devices, ..Kept::default() };
         let mut recorded = record(&case.spec, kept, progress)?;

@@ -19,7 +19,7 @@ pub use device::{DeviceSpec, Front, StackSpec};
 
 use crate::ExperimentError;
 use cachewright_stack::tables::Blocks;
-use cachewright_stack::{Reader, ResolvedEntry, document};
+use cachewright_stack::{Reader, ResolvedEntry, StackFile, document};
 use cachewright_system::BlockKind;
 use cachewright_trace::formats::counts_objects;
 use cachewright_types::declare::ValueKind;
@@ -30,32 +30,42 @@ use std::path::Path;
 /// A stack on simulated devices, or on none.
 pub type Spec = cachewright_stack::Stack<StackSpec>;
 
-/// Reads the text of a stack file that is to be replayed; `origin` is its path, for messages and
-/// relative trace paths; `overrides` are `key=value` pairs set over it. Errors: anything wrong with
-/// it; a tenant without a trace.
+/// Reads the text of a stack file with `overrides`, `key=value` pairs, set over it; `origin` is its
+/// path, for messages and relative trace paths. Errors: no TOML, a key that cannot be set.
+pub fn read(
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
+) -> Result<StackFile, ExperimentError> {
+    let file = StackFile::read(text, origin).and_then(|file| file.with(overrides));
+    file.map_err(|message| ExperimentError::spec(origin, message))
+}
+
+/// The stack of a file that is to be replayed. Errors: anything wrong with it; a tenant without a
+/// trace.
+pub fn replayed(file: &StackFile) -> Result<Spec, ExperimentError> {
+    let spec = replayed_or_served(file)?;
+    spec.check_traces().map_err(|message| ExperimentError::spec(file.origin(), message))?;
+    Ok(spec)
+}
+
+/// The same of a file that may be served only.
+pub fn replayed_or_served(file: &StackFile) -> Result<Spec, ExperimentError> {
+    let refuse = |message: String| ExperimentError::spec(file.origin(), message);
+    let mut spec: Spec = file.stack_by_volume(volumes::of_trace).map_err(refuse)?;
+    if spec.replay.blocks == Blocks::Auto {
+        spec.replay.blocks = if is_of_objects(&spec) { Blocks::Unit } else { Blocks::Split };
+    }
+    Ok(spec)
+}
+
+/// Reads the text of a stack file that is to be replayed. Errors: as [`read`] and [`replayed`].
 pub fn parse(
     text: &str,
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Spec, ExperimentError> {
-    let spec = parse_any(text, origin, overrides)?;
-    spec.check_traces().map_err(|message| ExperimentError::spec(origin, message))?;
-    Ok(spec)
-}
-
-/// The same for a stack file that may be served only.
-pub fn parse_any(
-    text: &str,
-    origin: &Path,
-    overrides: &[(String, String)],
-) -> Result<Spec, ExperimentError> {
-    let refuse = |message: String| ExperimentError::spec(origin, message);
-    let mut spec =
-        Spec::parse_by_volume(text, origin, overrides, volumes::of_trace).map_err(refuse)?;
-    if spec.replay.blocks == Blocks::Auto {
-        spec.replay.blocks = if is_of_objects(&spec) { Blocks::Unit } else { Blocks::Split };
-    }
-    Ok(spec)
+    replayed(&read(text, origin, overrides)?)
 }
 
 /// Whether each request of a stack is one block because its traces number objects. What needs

@@ -26,7 +26,7 @@ impl Columns {
         let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();
         let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
         for job in jobs {
-            let foresight = job.case.foresight()?;
+            let foresight = job.case.needs.future;
             let weighs = foresight == FutureKind::Benefit;
             let key = (foresight, weighs.then_some(job.stack));
             let known = keys.iter().position(|known| *known == key);

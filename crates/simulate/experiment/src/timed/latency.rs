@@ -10,6 +10,7 @@ use super::answer::response_times;
 use super::{Job, workload};
 use crate::ExperimentError;
 use crate::case::Case;
+use crate::needs::Needs;
 use crate::progress::OnProgress;
 use crate::record::RecordedTenants;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
@@ -29,7 +30,7 @@ pub fn latency_curves(
     let workload = workload(case, recorded, requests, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {
-        case.wants()?;
+        case.check_policy()?;
     }
     let mut jobs = Vec::new();
     let mut named = Vec::new();
@@ -67,5 +68,6 @@ pub fn latency_curves(
 fn with_policy(case: &Case, policy: &str) -> Case {
     let mut case = case.clone();
     case.spec.cache.set_policy(policy);
+    case.needs = Needs::of(&case.spec);
     case
 }

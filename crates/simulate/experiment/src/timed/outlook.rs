@@ -54,7 +54,7 @@ impl<'c> Outlooks<'c> {
         let mut keys: Vec<OutlookKey<'_>> = Vec::new();
         let mut outlooks = Outlooks { jobs: Vec::new(), distinct: Vec::new(), of_case: Vec::new() };
         for case in cases {
-            if !case.needs(Need::Future) || case.spec.replay.interval.0 == 0 {
+            if !case.needs.partitioner_needs(Need::Future) || case.spec.replay.interval.0 == 0 {
                 outlooks.of_case.push(None);
                 continue;
             }

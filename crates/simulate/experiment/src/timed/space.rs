@@ -20,7 +20,7 @@ pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Op
         return Some(over_time(&times.channels.tenancy, times.end_ns));
     }
     let required = &times.cache.required;
-    if required.is_empty() || !case.needs(Need::Curve) || times.drive.is_some() {
+    if required.is_empty() || !case.needs.partitioner_needs(Need::Curve) || times.drive.is_some() {
         return None;
     }
     let used: u64 = required.iter().map(|need| u64::from(need.blocks)).sum();

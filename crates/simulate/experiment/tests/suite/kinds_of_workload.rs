@@ -158,8 +158,8 @@ fn what_is_missing_or_does_not_fit_is_refused_by_key() {
     assert!(error.contains("`cache.models.mail`: found no model in"), "{error}");
     let plain = STACK.replace("models", "#").replace("workload", "#");
     let error = answer_to(&folder, &plain, &[]).unwrap_err();
-    let expected = "`cache.policy`: `rc-rnn` needs trained models, expected files by kind of \
-                    workload in `cache.models`";
+    let expected = "`cache.policy`: policy `rc-rnn` needs trained models, found none, expected \
+                    files by kind of workload in `cache.models`";
     assert!(error.contains(expected), "{error}");
     let several = STACK.replace("workload", "#");
     let error = answer_to(&folder, &several, &[]).unwrap_err();

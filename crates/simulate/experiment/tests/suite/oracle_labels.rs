@@ -179,7 +179,10 @@ fn what_cannot_be_labelled_is_refused_by_name() {
     let words = refused(STACK, "benefit-orakel", &[]);
     assert!(words.contains("nearest is `benefit-oracle`"), "{words}");
     let words = refused(STACK, "benefit-oracle", &[("replay.loop", "closed")]);
-    assert!(words.contains("needs the future, which a closed loop does not"), "{words}");
+    assert!(
+        words.contains("needs the benefit of each access, found none, expected `replay.loop"),
+        "{words}"
+    );
     let two = format!("{STACK}[[tenant]]\nname = \"b\"\ntrace = \"a.csv\"\n");
     let words = refused(&two, "benefit-oracle", &[]);
     assert!(words.contains("found 2, expected one"), "{words}");

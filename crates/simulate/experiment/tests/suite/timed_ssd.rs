@@ -32,7 +32,7 @@ fn wrong_combinations_are_refused_by_key_with_what_was_expected() {
         (&[("machine.spare_blocks", "4")], "found unknown key `machine.spare_blocks`"),
         (&[("machine.dirty_low", "0.9")], "`machine.dirty_low`: found 0.9, expected at most"),
         (&[("machine.write_back", "eagre")], "nearest is `eager`"),
-        (&[("policy", "belady")], "needs the future, which the data cache of a drive"),
+        (&[("policy", "belady")], "needs the future, found none, expected another policy"),
         (&[("flash.separation", "none")], "found `[flash]` and `[device]`"),
         (&[("device.ssd.capacity", "1PB")], "`device.ssd.capacity`: found"),
     ];
