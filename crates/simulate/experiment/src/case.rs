@@ -17,6 +17,7 @@ use cachewright_stack::{Shared, StackFile, Warmup};
 use cachewright_system::{Cuts, FutureKind, Recording};
 use cachewright_trace::Divisions;
 use cachewright_types::{Nanos, Size, TenantId};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
@@ -183,9 +184,49 @@ impl Case {
         kind.map(|_| (&self.spec.cache.policy, self.spec.cache.capacity))
     }
 
-    /// The capacity in blocks, given the working set in blocks.
-    pub fn capacity_blocks(&self, working_set: u32) -> Result<u32, ExperimentError> {
-        self.spec.capacity_blocks(Some(working_set)).map_err(|error| self.refuse(error))
+    /// The case on what it replays. Errors: a capacity that cannot be, a latency out of reach.
+    pub fn resolve<'a>(
+        &'a self,
+        recording: &'a Recording,
+    ) -> Result<ResolvedCase<'a>, ExperimentError> {
+        let capacity_blocks = self.spec.capacity_blocks(Some(recording.distinct));
+        let capacity_blocks = capacity_blocks.map_err(|error| self.refuse(error))?;
+        let goals = self.goals()?;
+        let warm_request = self.warm_request(recording);
+        Ok(ResolvedCase {
+            case: self,
+            recording,
+            capacity_blocks,
+            goals,
+            interval_ns: self.interval_ns(recording.span_ns()),
+            warmup_ns: self.warmup_ns(recording, warm_request),
+            warm_request,
+        })
+    }
+
+    /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would
+    /// be too many and nothing divides the cache when one ends.
+    fn interval_ns(&self, span_ns: u64) -> u64 {
+        let interval = self.spec.replay.interval.0;
+        let too_many = span_ns.checked_div(interval).is_some_and(|count| count > MAX_INTERVALS);
+        if too_many && !self.needs.partitioner_needs(Need::Interval) { 0 } else { interval }
+    }
+
+    /// The first request that is counted, where the warm-up is one by requests.
+    fn warm_request(&self, recording: &Recording) -> Option<usize> {
+        let requests = self.spec.replay.warmup.requests(recording.data_requests())?;
+        Some(if requests == 0 { 0 } else { recording.data_request(requests) })
+    }
+
+    /// When the warm-up ends: with one by requests, at the arrival of the first that is counted.
+    fn warmup_ns(&self, recording: &Recording, warm_request: Option<usize>) -> u64 {
+        if self.spec.replay.warmup == Warmup::History {
+            return recording.begin_ns;
+        }
+        match warm_request {
+            Some(request) => recording.times_ns().get(request).copied().unwrap_or_default(),
+            None => self.spec.replay.warmup.time().unwrap_or_default().0,
+        }
     }
 
     /// What its recording must keep beside blocks.
@@ -235,49 +276,6 @@ impl Case {
         Err(self.refuse(message))
     }
 
-    /// The same of a recording, for cases without devices. Errors: one has none.
-    pub fn check_recorded_pauses(&self, recording: &Recording) -> Result<(), ExperimentError> {
-        let named = |tenant| recording.is_empty() || recording.names_processes(tenant);
-        if self.needs_calls() { self.check_pauses(named) } else { Ok(()) }
-    }
-
-    /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would
-    /// be too many and nothing divides the cache when one ends.
-    pub fn interval_ns(&self, span_ns: u64) -> u64 {
-        let interval = self.spec.replay.interval.0;
-        let too_many = span_ns.checked_div(interval).is_some_and(|count| count > MAX_INTERVALS);
-        if too_many && !self.needs.partitioner_needs(Need::Interval) { 0 } else { interval }
-    }
-
-    /// Checks that a replay has a sane number of intervals if something divides the cache when one
-    /// ends. Errors: ten millions and more.
-    pub fn check_interval(&self, recording: &Recording) -> Result<(), ExperimentError> {
-        match self.needs.partitioner_needs(Need::Interval) {
-            true => self.check_intervals(recording),
-            false => Ok(()),
-        }
-    }
-
-    /// The same where intervals are asked for, whatever divides the cache.
-    pub fn check_intervals(&self, recording: &Recording) -> Result<(), ExperimentError> {
-        let (interval, span_ns) = (self.spec.replay.interval, recording.span_ns());
-        match span_ns.checked_div(interval.0) {
-            Some(count) if count > MAX_INTERVALS => {
-                let fits = |length: &&u64| span_ns / **length <= MAX_INTERVALS;
-                let longer = LONGER_INTERVALS_NS.iter().find(fits).copied().unwrap_or(span_ns);
-                Err(self.refuse(format!(
-                    "`replay.interval`: found {interval}, which ends {count} times in traces that \
-                     span {}{}; expected at most {MAX_INTERVALS} intervals, as with \
-                     `--set replay.interval={}`",
-                    Nanos(span_ns),
-                    longest_pause(recording.times_ns()),
-                    Nanos(longer).exact()
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Checks that the time series of so many cases fit in memory. Errors: they do not.
     pub fn check_rows(&self, cases: usize) -> Result<(), ExperimentError> {
         let (windows, tenants) = (u64::from(self.spec.replay.windows), self.spec.tenants.len());
@@ -292,9 +290,102 @@ impl Case {
         )))
     }
 
+    /// Every tenant's goal as a hit ratio; with some, tenants without are content with one block.
+    /// Errors: a latency out of reach.
+    pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
+        self.spec.goals().map_err(|error| self.refuse(error))
+    }
+
+    /// The partitioner with its models. Errors: a setting or a model that it refuses.
+    pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, ExperimentError> {
+        let refuse = |message| self.refuse(message);
+        let named = &self.spec.cache.partition;
+        let mut partitioner = self.spec.partitioner().map_err(refuse)?;
+        let joint = self.needs.partitioner_needs(Need::JointModel);
+        let key = if joint { "cache.model" } else { "tenant.model" };
+        partitioner.learn(&self.models).map_err(|error| {
+            refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))
+        })?;
+        Ok(partitioner)
+    }
+}
+
+/// A case on the recording that it replays: what follows from both, found once.
+#[derive(Clone, Debug)]
+pub struct ResolvedCase<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// What it replays.
+    pub recording: &'a Recording,
+    /// Its cache.
+    pub capacity_blocks: u32,
+    /// Every tenant's goal as a hit ratio.
+    pub goals: Vec<Option<f64>>,
+    /// How often the cache is divided again; 0 for never.
+    pub interval_ns: u64,
+    /// When the warm-up ends.
+    pub warmup_ns: u64,
+    warm_request: Option<usize>,
+}
+
+impl Deref for ResolvedCase<'_> {
+    type Target = Case;
+
+    fn deref(&self) -> &Case {
+        self.case
+    }
+}
+
+impl ResolvedCase<'_> {
+    /// `cuts` with the end of the warm-up.
+    pub fn with_warmup(&self, cuts: Cuts) -> Cuts {
+        match self.warm_request {
+            Some(request) => cuts.with_warmup_before(self.recording, request),
+            None => cuts.with_warmup(self.recording, self.warmup_ns),
+        }
+    }
+
+    /// Checks what only the traces show. Errors: too many intervals, nothing behind the warm-up,
+    /// pauses that were not recorded.
+    pub fn check_replay(&self) -> Result<(), ExperimentError> {
+        self.check_interval()?;
+        self.check_warmup()?;
+        self.check_recorded_pauses()
+    }
+
+    /// Checks that a replay has a sane number of intervals if something divides the cache when one
+    /// ends. Errors: ten millions and more.
+    fn check_interval(&self) -> Result<(), ExperimentError> {
+        match self.needs.partitioner_needs(Need::Interval) {
+            true => self.check_intervals(),
+            false => Ok(()),
+        }
+    }
+
+    /// The same where intervals are asked for, whatever divides the cache.
+    pub fn check_intervals(&self) -> Result<(), ExperimentError> {
+        let (interval, span_ns) = (self.spec.replay.interval, self.recording.span_ns());
+        match span_ns.checked_div(interval.0) {
+            Some(count) if count > MAX_INTERVALS => {
+                let fits = |length: &&u64| span_ns / **length <= MAX_INTERVALS;
+                let longer = LONGER_INTERVALS_NS.iter().find(fits).copied().unwrap_or(span_ns);
+                Err(self.refuse(format!(
+                    "`replay.interval`: found {interval}, which ends {count} times in traces that \
+                     span {}{}; expected at most {MAX_INTERVALS} intervals, as with \
+                     `--set replay.interval={}`",
+                    Nanos(span_ns),
+                    longest_pause(self.recording.times_ns()),
+                    Nanos(longer).exact()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that something arrives after the warm-up of an open loop. Errors: nothing does.
-    pub fn check_warmup(&self, recording: &Recording) -> Result<(), ExperimentError> {
-        let (warmup, span_ns) = (self.spec.replay.warmup, recording.span_ns());
+    pub fn check_warmup(&self) -> Result<(), ExperimentError> {
+        let (warmup, recording) = (self.spec.replay.warmup, self.recording);
+        let span_ns = recording.span_ns();
         let (all, text) = (recording.data_requests(), warmup.text());
         if warmup == Warmup::History && recording.begin_ns == 0 {
             let expected = "a tenant with a `history`";
@@ -316,48 +407,10 @@ impl Case {
         }
     }
 
-    /// When the warm-up ends: with one by requests, at the arrival of the first that is counted.
-    pub fn warmup_ns(&self, recording: &Recording) -> u64 {
-        if self.spec.replay.warmup == Warmup::History {
-            return recording.begin_ns;
-        }
-        match self.warm_requests(recording) {
-            Some(request) => recording.times_ns().get(request).copied().unwrap_or_default(),
-            None => self.spec.replay.warmup.time().unwrap_or_default().0,
-        }
-    }
-
-    /// `cuts` with the end of the warm-up.
-    pub fn with_warmup(&self, cuts: Cuts, recording: &Recording) -> Cuts {
-        match self.warm_requests(recording) {
-            Some(request) => cuts.with_warmup_before(recording, request),
-            None => cuts.with_warmup(recording, self.warmup_ns(recording)),
-        }
-    }
-
-    /// The first request that is counted, where the warm-up is one by requests.
-    fn warm_requests(&self, recording: &Recording) -> Option<usize> {
-        let requests = self.spec.replay.warmup.requests(recording.data_requests())?;
-        Some(if requests == 0 { 0 } else { recording.data_request(requests) })
-    }
-
-    /// Every tenant's goal as a hit ratio; with some, tenants without are content with one block.
-    /// Errors: a latency out of reach.
-    pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
-        self.spec.goals().map_err(|error| self.refuse(error))
-    }
-
-    /// The partitioner with its models. Errors: a setting or a model that it refuses.
-    pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, ExperimentError> {
-        let refuse = |message| self.refuse(message);
-        let named = &self.spec.cache.partition;
-        let mut partitioner = self.spec.partitioner().map_err(refuse)?;
-        let joint = self.needs.partitioner_needs(Need::JointModel);
-        let key = if joint { "cache.model" } else { "tenant.model" };
-        partitioner.learn(&self.models).map_err(|error| {
-            refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))
-        })?;
-        Ok(partitioner)
+    /// Checks the same of the recording, for cases without devices. Errors: one has none.
+    fn check_recorded_pauses(&self) -> Result<(), ExperimentError> {
+        let named = |tenant| self.recording.is_empty() || self.recording.names_processes(tenant);
+        if self.needs_calls() { self.check_pauses(named) } else { Ok(()) }
     }
 }
 

@@ -15,8 +15,8 @@ mod folder;
 pub mod foreign;
 pub mod history;
 pub mod info;
+pub mod job;
 pub mod json;
-pub mod lanes;
 mod models;
 pub mod mrc;
 mod needs;
@@ -39,6 +39,7 @@ pub mod stream;
 mod throughput;
 pub mod timed;
 pub mod wa;
+pub mod workload;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use choices::{Choice, choices};

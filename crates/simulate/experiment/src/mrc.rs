@@ -128,8 +128,7 @@ impl<'a> CurveJob<'a> {
         let case = Case::single(self.spec.clone());
         let sizes = vec![[vec![0], self.sizes.clone()].concat(); self.spec.tenants.len()];
         let policies = policies(self.spec, self.options);
-        let recorded = (self.recorded, requests);
-        latency_curves(&case, recorded, &policies, &sizes, self.progress)
+        latency_curves(&case, self.recorded, requests, &policies, &sizes, self.progress)
     }
 
     fn recording(&self) -> &Recording {

@@ -14,26 +14,22 @@ mod alone;
 mod choice;
 mod search;
 
-use crate::case::{Case, expand, single};
+use crate::case::{Case, ResolvedCase, expand, single};
 use crate::folder::DocumentPlace;
 use crate::json::document;
-use crate::lanes::{LanePlan, measured};
-use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, with_threads};
+use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::spec::{Goal, replayed, resolved};
-use crate::timed;
+use crate::workload::Workload;
 use crate::{ExperimentError, Spec};
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
 use cachewright_stack::StackFile;
 use cachewright_stack::cache::AUTO;
-use cachewright_system::replay::{ReplayInputs, replay};
-use cachewright_system::{Cuts, LaneResult, Recording};
+use cachewright_system::LaneResult;
 use cachewright_types::declare;
 use cachewright_types::declare::Declared;
 use cachewright_types::measure::Counts;
-use rayon::prelude::*;
 use search::{between, bracket};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -111,18 +107,14 @@ pub fn plan(
     with_threads(options.threads, || {
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
-        let recording = &recorded.recording;
-        first.check_interval(recording)?;
-        first.check_warmup(recording)?;
-        first.check_recorded_pauses(recording)?;
-        let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, &recorded, requests, progress)?),
-            None => None,
+        let first = first.resolve(&recorded.recording)?;
+        first.check_replay()?;
+        let workload = match first.spec.stack {
+            Some(_) => Workload::on_devices(&first, &recorded, requests, progress)?,
+            None => Workload::new(&recorded.recording, progress).in_stage("trying sizes"),
         };
-        let (devices, profiles) = (devices.as_ref(), &Profiles::default());
-        let goals = &goals;
-        let file = &file;
-        let planner = Planner { file, options, recording, devices, profiles, goals, progress };
+        let planner =
+            Planner { file: &file, options, workload: &workload, goals: &goals, progress };
         let mut found = planner.answer(&spec, &first, &partitions)?;
         found.notes = notes;
         place.write(&found)?;
@@ -163,10 +155,7 @@ fn with(file: &StackFile, partition: &str) -> Result<StackFile, ExperimentError>
 struct Planner<'a> {
     file: &'a StackFile,
     options: &'a PlanOptions,
-    recording: &'a Recording,
-    /// The requests on their devices, where the stack has some.
-    devices: Option<&'a timed::TimedWorkload<'a>>,
-    profiles: &'a Profiles,
+    workload: &'a Workload<'a>,
     goals: &'a [Option<f64>],
     progress: OnProgress<'a>,
 }
@@ -184,7 +173,7 @@ impl Planner<'_> {
     fn answer(
         &self,
         spec: &Spec,
-        first: &Case,
+        first: &ResolvedCase<'_>,
         partitions: &[String],
     ) -> Result<PlanAnswer, ExperimentError> {
         let alone = self.alone(first)?;
@@ -248,7 +237,7 @@ impl Planner<'_> {
 
     /// A size beyond which no tenant gains: equal shares of it hold all that is touched.
     fn max_blocks(&self) -> u32 {
-        let totals = &self.recording.totals;
+        let totals = &self.workload.recording.totals;
         let touched: u64 = totals.iter().map(|totals| u64::from(totals.distinct_blocks)).sum();
         (touched * totals.len() as u64).clamp(1, u64::from(u32::MAX >> 1)) as u32
     }
@@ -263,57 +252,11 @@ impl Planner<'_> {
         let values = sizes.iter().map(|size| format!("{size} blocks")).collect();
         let vary = [("cache.capacity".to_owned(), values)];
         let cases = expand(&with(self.file, partition)?, &vary)?;
-        let results = match cases.first() {
-            Some(case) if case.spec.stack.is_some() => self.timed(&cases)?,
-            Some(case) if case.spec.replay.closed() => self.closed(&cases)?,
-            Some(case) => self.open(&cases, case)?,
-            None => Vec::new(),
-        };
-        Ok(results.into_iter().map(|result| self.evaluate(&result)).collect())
-    }
-
-    fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<LanePlan<'c>, ExperimentError> {
-        let plan = LanePlan::new(case, self.recording, self.profiles)?;
-        Ok(match self.devices {
-            Some(workload) => workload.plan(case, plan.capacity_blocks),
-            None => plan,
-        })
-    }
-
-    fn open(&self, cases: &[Case], first: &Case) -> Result<Vec<LaneResult>, ExperimentError> {
-        let recording = self.recording;
-        let lanes: Result<Vec<_>, _> =
-            cases.iter().map(|case| self.lane_plan(case)?.lane(None)).collect();
-        let mut lanes = lanes?;
-        let cuts = Cuts::new(recording, first.interval_ns(recording.span_ns()), 0);
-        let cuts = first.with_warmup(cuts, recording);
-        let size = |case: &Case| case.capacity_blocks(recording.distinct);
-        let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
-        let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
-        let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let futures = first.needs.future.column(recording, &[]).unwrap_or_default();
-        let shared =
-            ReplayInputs { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
-        let total = Some(recording.len() as u64 * lanes.len() as u64);
-        let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
-        Ok(replay(&shared, &mut lanes, tell)?)
-    }
-
-    fn timed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let Some(workload) = self.devices else { return Ok(Vec::new()) };
-        let cases: Vec<Case> = cases.iter().map(without_alone).collect();
-        let cases: Vec<&Case> = cases.iter().collect();
-        workload.replay(&cases, |_, found| Ok(found.times.cache))
-    }
-
-    fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let total = Some(self.recording.times_ns().len() as u64);
-        let stage = "trying sizes (closed loop)";
-        let replay_case = |case: &Case| {
-            let mut tell = |done| (self.progress)(Progress { stage, done, total });
-            Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
-        };
-        cases.par_iter().map(replay_case).collect()
+        let cases: Vec<Case> = cases.into_iter().map(with_hits_only).collect();
+        let resolved = cases.iter().map(|case| case.resolve(self.workload.recording));
+        let resolved = resolved.collect::<Result<Vec<ResolvedCase<'_>>, ExperimentError>>()?;
+        let resolved: Vec<&ResolvedCase<'_>> = resolved.iter().collect();
+        self.workload.replay(&resolved, |_, found| Ok(self.evaluate(found.replayed.cache())))
     }
 
     fn evaluate(&self, result: &LaneResult) -> Tried {
@@ -324,11 +267,13 @@ impl Planner<'_> {
     }
 }
 
-/// The case, its tenants not replayed alone as well.
-fn without_alone(case: &Case) -> Case {
-    let mut case = case.clone();
-    if let Some(stack) = &mut case.spec.stack {
-        stack.alone = false;
+/// The case without what a plan does not look at: tenants alone, time series, the drive under the
+/// cache.
+fn with_hits_only(mut case: Case) -> Case {
+    case.spec.replay.windows = 0;
+    match &mut case.spec.stack {
+        Some(stack) => stack.alone = false,
+        None => case.spec.flash = None,
     }
     case
 }

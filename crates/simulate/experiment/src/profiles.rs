@@ -7,7 +7,7 @@
 //! case; so does the key it is kept under. Where a tenant has a history, that stands for its head.
 
 use crate::curves::of_head;
-use crate::lanes::LanePlan;
+use crate::job::Job;
 use crate::models::Caching;
 use crate::spec::Spec;
 use cachewright_curve::Curve;
@@ -70,25 +70,25 @@ impl Default for Profiles {
 }
 
 impl Profiles {
-    /// Hit ratios of a tenant's head, alone under the policy of `plan`, at `sizes`; `wants` says
+    /// Hit ratios of a tenant's head, alone under the policy of `job`, at `sizes`; `wants` says
     /// what it must know ahead. Errors: no such policy.
     pub fn measured(
         &self,
-        plan: &LanePlan<'_>,
+        job: &Job<'_>,
         place: usize,
         wants: PolicyInputs,
         sizes: &[u32],
     ) -> Result<Vec<(u32, f64)>, RegistryError> {
-        let spec = &plan.case.spec;
+        let spec = &job.case.spec;
         let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
-        let (head, machine) = self.head(plan, place, wants);
+        let (head, machine) = self.head(job, place, wants);
         cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
         let (seed, write) = (spec.seed, spec.cache.write);
         let kinds = &spec.cache.kinds;
         let words = format!("{place} {share} {policy:?} {kinds:?} {seed:?} {write:?} {machine}");
         let ratio = |&size: &u32| {
             let ratio = self.ratios.get((words.clone(), size), || {
-                let caching = &plan.case.caching;
+                let caching = &job.case.caching;
                 let alone = HeadUnderPolicy { head: &head, spec, caching, size };
                 cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
             });
@@ -97,39 +97,39 @@ impl Profiles {
         Ok(sizes.iter().map(ratio).collect())
     }
 
-    /// The misses of a tenant's head by cache size, alone, of the policy of `plan` or of LRU.
+    /// The misses of a tenant's head by cache size, alone, of the policy of `job` or of LRU.
     /// Errors: the policy cannot be simulated.
     pub fn curve(
         &self,
-        plan: &LanePlan<'_>,
+        job: &Job<'_>,
         place: usize,
         own_policy: bool,
     ) -> Result<Arc<Curve>, String> {
-        let spec = &plan.case.spec;
-        let (head, machine) = self.head(plan, place, PolicyInputs::default());
+        let spec = &job.case.spec;
+        let (head, machine) = self.head(job, place, PolicyInputs::default());
         let (seed, share) = (spec.seed, spec.replay.profile_share);
-        let own = own_policy.then_some((&spec.cache.policy, plan.capacity_blocks));
+        let own = own_policy.then_some((&spec.cache.policy, job.capacity_blocks));
         let words = format!("{place} {share} {own:?} {seed:?} {machine}");
         self.curves.get(words, || {
             let seed = spec.head_curve_seed(place);
-            of_head(spec, &head, own_policy, plan.capacity_blocks, seed).map(Arc::new)
+            of_head(spec, &head, own_policy, job.capacity_blocks, seed).map(Arc::new)
         })
     }
 
     /// The head of a tenant or its history, and the machine's settings and the history in words.
     fn head(
         &self,
-        plan: &LanePlan<'_>,
+        job: &Job<'_>,
         place: usize,
         wants: PolicyInputs,
     ) -> (Arc<FirstAccesses>, String) {
-        let share = plan.case.spec.replay.profile_share;
-        let machine = plan.machine.as_ref().map(|machine| machine.settings);
-        let words = format!("{machine:?} {:?}", plan.case.spec.tenants[place].history);
+        let share = job.case.spec.replay.profile_share;
+        let machine = job.machine().map(|machine| machine.settings);
+        let words = format!("{machine:?} {:?}", job.case.spec.tenants[place].history);
         let head = self.heads.get((place, share.to_bits(), wants, words.clone()), || {
-            Arc::new(match plan.history(place) {
+            Arc::new(match job.history(place) {
                 Some(history) => FirstAccesses::recorded(history, TenantId(0), 1.0, wants),
-                None => plan.head(TenantId(place as u16), share, wants),
+                None => job.head(TenantId(place as u16), share, wants),
             })
         });
         (head, words)

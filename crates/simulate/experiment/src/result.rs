@@ -2,7 +2,7 @@
 //!
 //! For: what a case found, from the counters of its replay. Must never know: where it is written.
 
-use crate::case::Case;
+use crate::case::{Case, ResolvedCase};
 use crate::spec::Front;
 use cachewright_curve::Curve;
 use cachewright_partition::Need;
@@ -20,22 +20,20 @@ use cachewright_types::measure::Counts;
 /// Points kept of a curve in a result.
 pub const CURVE_POINTS: usize = 200;
 
-/// What one case found; `goals` are hit ratios by tenant, judged over the whole run.
+/// What one case found; `answers` are those of a closed loop without devices.
 pub fn answer(
-    case: &Case,
-    capacity_blocks: u32,
+    case: &ResolvedCase<'_>,
     lane: &LaneResult,
     answers: Option<&[AnswerTotals]>,
-    goals: &[Option<f64>],
 ) -> CaseAnswer {
     let tenants = 0..lane.counts.len();
     CaseAnswer {
         case: case.index,
         settings: settings(case),
-        capacity_blocks,
+        capacity_blocks: case.capacity_blocks,
         block_bytes: case.spec.cache.block.0,
-        total: total(case, lane, answers, goals),
-        tenants: tenants.map(|index| tenant(case, lane, answers, goals, index)).collect(),
+        total: total(case, lane, answers),
+        tenants: tenants.map(|index| tenant(case, lane, answers, index)).collect(),
         flash: None,
         throughput: None,
         timing: None,
@@ -44,13 +42,13 @@ pub fn answer(
 
 /// All tenants together.
 fn total(
-    case: &Case,
+    case: &ResolvedCase<'_>,
     lane: &LaneResult,
     answers: Option<&[AnswerTotals]>,
-    goals: &[Option<f64>],
 ) -> CaseTotal {
     let mut sum = Counts::default();
     lane.counts.iter().for_each(|counts| sum.add(counts));
+    let goals = &case.goals;
     let set = goals.iter().flatten().count();
     let churn = lane.churn.as_ref();
     CaseTotal {
@@ -76,14 +74,13 @@ fn total(
 
 /// One tenant: what it may hold and holds, how the two compared, and the pool it shares.
 fn tenant(
-    case: &Case,
+    case: &ResolvedCase<'_>,
     lane: &LaneResult,
     answers: Option<&[AnswerTotals]>,
-    goals: &[Option<f64>],
     index: usize,
 ) -> CaseTenant {
     let (spec, own) = (&case.spec.tenants[index], &lane.counts[index]);
-    let goal = goals.get(index).copied().flatten();
+    let goal = case.goals.get(index).copied().flatten();
     let required = lane.required.get(index).filter(|_| case.needs.partitioner_needs(Need::Curve));
     let churn = lane.churn.as_ref();
     let answers = answers.and_then(|answers| answers.get(index));

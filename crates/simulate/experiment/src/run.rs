@@ -6,46 +6,32 @@
 
 mod answers;
 
-use crate::case::{Case, expand_with};
+use crate::case::{Case, ResolvedCase, expand_with};
 use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
 use crate::history::fingerprint as fingerprint_of_histories;
 use crate::json::{document, text as text_of};
-use crate::lanes::{LanePlan, measured};
 use crate::models::{Library, fingerprint as fingerprint_of_models};
-use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, Sum, check_threads};
-use crate::record::{Kept, RecordedTenants, column, record};
+use crate::progress::{OnProgress, Progress, check_threads};
+use crate::record::{Kept, RecordedTenants, record};
 use crate::recorded;
 use crate::result;
 use crate::spec::{replayed, replayed_or_served, resolved};
 use crate::store::AnswerStore;
 use crate::throughput::constant_throughput;
-use crate::timed::{Timed, add_responses, shares_places, timing, workload};
-use crate::wa::DriveUnderCache;
+use crate::timed::{add_responses, shares_places, timing};
+use crate::workload::{Found, Replayed, Workload};
 use crate::{ExperimentError, Spec};
 use answers::{CaseResult, RunAnswers};
 use cachewright_curve::{CurveSet, Method};
-use cachewright_policy::{FutureSlice, Need as PolicyNeed};
+use cachewright_policy::Need as PolicyNeed;
 use cachewright_result::case::Case as CaseAnswer;
-use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::machines::Requests;
-use cachewright_system::replay::ReplayInputs;
-use cachewright_system::{
-    CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Whose,
-};
+use cachewright_system::{CurveLane, Lane, LaneResult, Whose};
 use cachewright_trace::{MergedRequests, formats};
-use rayon::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Bytes that the caches of cases replayed at the same time may take together.
-const CACHES_BYTES: u64 = 1 << 30;
-/// Bytes a cache takes per distinct block of the workload, at most (LIRS takes the most).
-const LANE_BYTES_PER_BLOCK: u64 = 24;
-/// Bytes a drive takes per logical page, at most (Shiro takes the most).
-const DRIVE_BYTES_PER_PAGE: u64 = 128;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -156,17 +142,6 @@ pub fn run(
     }
 }
 
-/// What a case found beside its cache's counters.
-#[derive(Default)]
-struct Extra<'a> {
-    /// The times of a closed loop without devices.
-    constant: Option<&'a ConstantRun>,
-    /// The drive under the cache.
-    drive: Option<DriveUnderCache>,
-    /// The times on devices.
-    timed: Option<&'a Timed>,
-}
-
 /// The state of a run.
 struct Run<'a> {
     progress: OnProgress<'a>,
@@ -192,19 +167,22 @@ impl Run<'_> {
         let Some(first) = group.first().copied() else { return Ok(()) };
         let kept = group.iter().map(|case| case.kept()).fold(Kept::default(), Kept::and);
         let mut recorded = record(&first.spec, kept, self.progress)?;
+        let requests = recorded.take_requests();
+        let recorded = &recorded;
+        let recording = &recorded.recording;
+        let first = first.resolve(recording)?;
         let mut lru = Vec::new();
         if !self.answers.has_head() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
-            self.answers.set_head(&recorded, first, &[]);
+            self.answers.set_head(recorded, &first, &[]);
         }
-        let (mut open, mut closed, mut timed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut without, mut on_devices) = (Vec::new(), Vec::new());
         let tenants = text_of(&recorded.tenants)?;
-        let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
+        let fingerprint = if self.store.keeps() { recording.fingerprint() } else { 0 };
         for case in group {
-            case.check_interval(&recorded.recording)?;
-            case.check_warmup(&recorded.recording)?;
-            case.check_trims(&recorded)?;
-            case.check_recorded_pauses(&recorded.recording)?;
+            let case = case.resolve(recording)?;
+            case.check_replay()?;
+            case.check_trims(recorded)?;
             let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let read = models ^ recorded::fingerprint(case.divisions.as_deref());
@@ -213,189 +191,109 @@ impl Run<'_> {
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };
             if let Some((answer, rows)) = kept {
-                self.answers.reuse(case, answer, rows);
+                self.answers.reuse(&case, answer, rows);
             } else if case.spec.stack.is_some() {
-                timed.push((case, key));
-            } else if case.spec.replay.closed() {
-                closed.push((case, key));
+                on_devices.push((case, key));
             } else {
-                open.push((case, key));
+                without.push((case, key));
             }
         }
-        let profiles = Profiles::default();
-        self.closed(&closed, &recorded.recording, &profiles)?;
+        let workload = Workload::new(recording, self.progress);
+        let (closed, mut open): (Vec<_>, Vec<_>) =
+            without.into_iter().partition(|(case, _)| case.spec.replay.closed());
+        self.batch(&workload, &first, &closed, Vec::new())?;
         while !open.is_empty() || !lru.is_empty() {
-            let pass = next_pass(&mut open);
-            self.pass(&pass, std::mem::take(&mut lru), &recorded, &profiles, first)?;
+            let pass = next_batch(&mut open, Case::shares_pass);
+            let curves = std::mem::take(&mut lru);
+            if let Some(curves) = self.batch(&workload, &first, &pass, curves)? {
+                self.answers.set_head(recorded, &first, &curves);
+            }
         }
-        let requests = recorded.take_requests();
-        self.timed(timed, &recorded, requests)
+        self.on_devices(on_devices, recorded, requests)
     }
 
     /// Runs the cases on devices, together those whose requests lie at the same places.
-    fn timed(
+    fn on_devices(
         &mut self,
-        mut left: Vec<(&Case, String)>,
+        mut left: Vec<KeyedCase<'_>>,
         recorded: &RecordedTenants,
         mut requests: Requests,
     ) -> Result<(), ExperimentError> {
-        let recording = &recorded.recording;
-        while let Some((first, _)) = left.first() {
-            let first = *first;
-            let (group, rest): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|(case, _)| shares_places(first, case));
-            // Placing changes them, so that all groups but the last place a copy.
-            let copy = if rest.is_empty() { Requests::default() } else { requests.clone() };
+        loop {
+            let batch = next_batch(&mut left, shares_places);
+            let Some((first, _)) = batch.first() else { return Ok(()) };
+            // Placing changes them, so that all batches but the last place a copy.
+            let copy = if left.is_empty() { Requests::default() } else { requests.clone() };
             let own = std::mem::replace(&mut requests, copy);
-            let workload = workload(first, recorded, own, self.progress)?;
-            let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
-            let answers = workload.replay(&cases, |index, found| {
-                let (case, key) = &group[index];
-                let extra = Extra { timed: Some(&found), ..Extra::default() };
-                let rows = found.times.cache.rows.clone();
-                Ok((self.answer(case, key, recording, &found.times.cache, extra)?, rows))
-            })?;
-            for ((case, _), (answer, rows)) in group.iter().zip(answers) {
-                self.answers.take(case, answer, rows);
-            }
-            left = rest;
+            let workload = Workload::on_devices(first, recorded, own, self.progress)?;
+            self.batch(&workload, first, &batch, Vec::new())?;
         }
-        Ok(())
     }
 
-    /// Bytes that the drive under a case's cache takes, about.
-    fn drive_bytes(&self, case: &Case, recording: &Recording) -> u64 {
-        let Some(flash) = &case.spec.flash else { return 0 };
-        let blocks = case.capacity_blocks(recording.distinct).unwrap_or(0);
-        u64::from(blocks) * (case.spec.cache.block.0 / flash.page.0) * DRIVE_BYTES_PER_PAGE
-    }
-
-    /// Cases of `pass` that are replayed at the same time, within the bound on memory.
-    fn at_once(&self, pass: &[(&Case, String)], recording: &Recording) -> usize {
-        let cache_bytes = u64::from(recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
-        let drive_bytes = pass.iter().map(|(case, _)| self.drive_bytes(case, recording)).max();
-        let within = (CACHES_BYTES / (cache_bytes + drive_bytes.unwrap_or(0))).max(1) as usize;
-        // With fewer threads than that, one case per thread stays within the bound by itself.
-        if rayon::current_num_threads() <= within { pass.len().max(1) } else { within }
-    }
-
-    /// Replays the whole recording through each case of `pass`, and through each lane of `lru`
-    /// beside them. Cases have in common what they know of the future and of intervals.
-    fn pass(
+    /// Runs cases that have their workload in common, beside lanes of curves; returns what these
+    /// found, where there are some. Each case is kept when it is done.
+    fn batch(
         &mut self,
-        pass: &[(&Case, String)],
-        lru: Vec<Box<dyn Lane>>,
-        recorded: &RecordedTenants,
-        profiles: &Profiles,
-        first: &Case,
-    ) -> Result<(), ExperimentError> {
-        let recording = &recorded.recording;
-        let (curves_wanted, lanes) = (!lru.is_empty(), lru.len() + pass.len());
-        let mut foresight = FutureKind::Nothing;
-        let mut largest_blocks = 0;
-        for (case, _) in pass {
-            largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
-            foresight = foresight.max(case.needs.future);
+        workload: &Workload<'_>,
+        first: &ResolvedCase<'_>,
+        batch: &[KeyedCase<'_>],
+        curves: Vec<Box<dyn Lane>>,
+    ) -> Result<Option<Vec<LaneResult>>, ExperimentError> {
+        if batch.is_empty() && curves.is_empty() {
+            return Ok(None);
         }
-        let timed = pass.first().map_or(first, |(case, _)| case);
-        let replay_spec = &timed.spec.replay;
-        let interval_ns = timed.interval_ns(recording.span_ns());
-        let cuts = Cuts::new(recording, interval_ns, replay_spec.windows);
-        let cuts = timed.with_warmup(cuts, recording);
-        let futures = column(first, foresight, recording, &[])?;
-        let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
-        let signals = measured(recording, &cuts, &cases, largest_blocks);
-        let shared =
-            ReplayInputs { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
-        let sum = Sum::new("replaying", recording.len() as u64 * lanes as u64, self.progress);
-        let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
-        let replay_case = |(case, key): &(&Case, String)| {
-            let plan = LanePlan::new(case, recording, profiles)?;
-            let (drive, watcher) =
-                DriveUnderCache::new(&case.spec, plan.capacity_blocks, case.index)?;
-            let future = case.needs.future != FutureKind::Nothing;
-            let futures = if future { futures.as_slice() } else { FutureSlice::None };
-            let shared = ReplayInputs { futures, ..shared };
-            let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
-            let extra = Extra { drive, ..Extra::default() };
-            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+        let wanted = !curves.is_empty();
+        let cases: Vec<&ResolvedCase<'_>> = batch.iter().map(|(case, _)| case).collect();
+        let first = cases.first().copied().unwrap_or(first);
+        let answered = |index: usize, found| {
+            let (case, key): &KeyedCase<'_> = &batch[index];
+            self.answer(case, key, found)
         };
-        let answers = || {
-            let chunks = pass.chunks(self.at_once(pass, recording));
-            chunks.flat_map(|cases| cases.par_iter().map(replay_case).collect::<Vec<_>>()).collect()
-        };
-        let (curves, answers): (Vec<_>, Vec<CaseResult>) =
-            rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
-        let curves = curves.into_iter().collect::<Result<Vec<LaneResult>, RecordError>>()?;
-        if curves_wanted {
-            self.answers.set_head(recorded, first, &curves);
+        let (curves, answers) = workload.replay_beside(first, &cases, curves, answered)?;
+        for ((case, _), (answer, rows)) in batch.iter().zip(answers) {
+            self.answers.take(case, answer, rows);
         }
-        self.answers.take_all(pass, answers)
-    }
-
-    /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
-    fn closed(
-        &mut self,
-        cases: &[(&Case, String)],
-        recording: &Recording,
-        profiles: &Profiles,
-    ) -> Result<(), ExperimentError> {
-        if cases.is_empty() {
-            return Ok(());
-        }
-        let total = (recording.times_ns().len() * cases.len()) as u64;
-        let sum = Sum::new("replaying (closed loop)", total, self.progress);
-        let replay_case = |(case, key): &(&Case, String)| {
-            let plan = LanePlan::new(case, recording, profiles)?;
-            let (drive, watcher) =
-                DriveUnderCache::new(&case.spec, plan.capacity_blocks, case.index)?;
-            let found = plan.run_closed(watcher, &mut sum.part())?;
-            let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
-            let answer = self.answer(case, key, recording, &found.cache, extra)?;
-            Ok((answer, found.cache.rows))
-        };
-        let answers = cases.par_iter().map(replay_case).collect();
-        self.answers.take_all(cases, answers)
+        Ok(wanted.then_some(curves))
     }
 
     /// What a case found, which is written down at once.
-    fn answer(
-        &self,
-        case: &Case,
-        key: &str,
-        recording: &Recording,
-        lane: &LaneResult,
-        extra: Extra<'_>,
-    ) -> Result<CaseAnswer, ExperimentError> {
+    fn answer(&self, case: &ResolvedCase<'_>, key: &str, found: Found) -> CaseResult {
         self.foreign.checked(Ok(()))?;
-        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
-        let goals = case.goals()?;
-        let answers = extra.constant.map(|found| found.answers.as_slice());
-        let mut answer = result::answer(case, capacity_blocks, lane, answers, &goals);
-        answer.throughput = extra.constant.and_then(|found| constant_throughput(case, found));
-        if let Some(drive) = extra.drive {
+        let Found { replayed, drive } = found;
+        let mut answer = result::answer(case, replayed.cache(), replayed.constant_answers());
+        if let Some(drive) = drive {
             answer.flash = Some(drive.report()?);
         }
-        if let Some(found) = extra.timed {
-            let timing = timing(case, found, capacity_blocks);
-            add_responses(case, &mut answer, &timing);
-            answer.timing = Some(timing);
+        match &replayed {
+            Replayed::Open(_) => {}
+            Replayed::Constant(found) => answer.throughput = constant_throughput(case, found),
+            Replayed::Timed(found) => {
+                let timing = timing(case, found);
+                add_responses(case, &mut answer, &timing);
+                answer.timing = Some(timing);
+            }
         }
+        let rows = replayed.into_cache().rows;
         if case.is_kept() {
-            self.store.save(key, &answer, &lane.rows)?;
+            self.store.save(key, &answer, &rows)?;
         }
-        Ok(answer)
+        Ok((answer, rows))
     }
 }
 
-/// Takes the next cases that have in common what is measured in intervals and known of the future.
-fn next_pass<'c>(open: &mut Vec<(&'c Case, String)>) -> Vec<(&'c Case, String)> {
-    let Some((first, _)) = open.first() else { return Vec::new() };
-    let first = *first;
-    let (pass, rest) =
-        std::mem::take(open).into_iter().partition(|(case, _)| first.shares_pass(case));
-    *open = rest;
-    pass
+/// A case, and what its answer is kept under.
+type KeyedCase<'a> = (ResolvedCase<'a>, String);
+
+/// Takes the first case and those that share a batch with it.
+fn next_batch<'a>(
+    left: &mut Vec<KeyedCase<'a>>,
+    shares: fn(&Case, &Case) -> bool,
+) -> Vec<KeyedCase<'a>> {
+    let Some((first, _)) = left.first() else { return Vec::new() };
+    let first = first.case;
+    let (batch, rest) = std::mem::take(left).into_iter().partition(|(case, _)| shares(first, case));
+    *left = rest;
+    batch
 }
 
 /// Exact LRU curves: one lane for all tenants together and one for each.

@@ -36,7 +36,7 @@ impl BlockStream {
         check_trims(&spec, &recording).map_err(refuse)?;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let case = Case::single(spec);
-        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
+        let capacity_blocks = case.resolve(&recording)?.capacity_blocks;
         Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }
 

@@ -25,13 +25,12 @@ pub mod training_set;
 pub use reading::{OracleOptions, Reading, Split};
 pub use training_set::{TrainingSet, training_set};
 
-use crate::case::Case;
-use crate::lanes::LanePlan;
-use crate::profiles::Profiles;
+use crate::case::{Case, ResolvedCase};
+use crate::job::Job;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::column;
 use crate::record::{Kept, record};
-use crate::timed::workload;
+use crate::workload::Workload;
 use crate::{ExperimentError, Spec};
 use cachewright_policy::RequestInfo;
 use cachewright_system::recording::TRIM;
@@ -162,23 +161,23 @@ fn labelled(
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        let profiles = Profiles::default();
-        let case = &case;
-        let plan = LanePlan::new(case, recording, &profiles)?;
-        let ratios = match &case.spec.stack {
-            Some(_) => workload(case, &recorded, requests, progress)?.ratios(case)?,
-            None => Vec::new(),
+        let case = &case.resolve(recording)?;
+        let workload = match case.spec.stack {
+            Some(_) => Workload::on_devices(case, &recorded, requests, progress)?,
+            None => Workload::new(recording, progress),
         };
+        let ratios = workload.ratios(case)?;
+        let job = Job::new(&workload, case);
         let futures = column(case, foresight, recording, &ratios)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = stays::follow(&plan, futures.as_slice(), whole, progress)?;
-        let mut labels = Labels::none(case, plan.capacity_blocks, counts);
+        let (whole, counts) = stays::follow(&job, futures.as_slice(), whole, progress)?;
+        let mut labels = Labels::none(case, counts);
         labels.later = whole.later;
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = stays::follow(&plan, before.as_slice(), (end, end), progress)?;
+            let (part, _) = stays::follow(&job, before.as_slice(), (end, end), progress)?;
             labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
@@ -202,10 +201,10 @@ fn check(spec: &Spec) -> Result<(), String> {
 }
 
 impl Labels {
-    fn none(case: &Case, capacity_blocks: u32, counts: Counts) -> Labels {
+    fn none(case: &ResolvedCase<'_>, counts: Counts) -> Labels {
         Labels {
             policy: case.spec.cache.policy.name.clone(),
-            capacity_blocks,
+            capacity_blocks: case.capacity_blocks,
             block_bytes: case.spec.cache.block.0,
             requests: RequestColumns::default(),
             cached: Vec::new(),

@@ -5,7 +5,7 @@
 
 use super::Reading;
 use crate::ExperimentError;
-use crate::lanes::LanePlan;
+use crate::job::Job;
 use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
 use cachewright_policy::{FutureSlice, NEVER, Verdict};
@@ -34,22 +34,22 @@ pub(super) struct Stays {
     pub(super) later: (u64, u64),
 }
 
-/// Replays the recording of a plan with one tenant through its cache up to its access number `end`,
+/// Replays the recording of a job with one tenant through its cache up to its access number `end`,
 /// those from `later` on counted apart; `futures` are those of its accesses. Errors: a setting of
 /// the policy, cancelled.
 pub(super) fn follow(
-    plan: &LanePlan<'_>,
+    job: &Job<'_>,
     futures: FutureSlice<'_>,
     (end, later): (usize, usize),
     progress: OnProgress<'_>,
 ) -> Result<(Stays, Counts), ExperimentError> {
-    let (recording, tenant) = (plan.recording, TenantId(0));
-    let quotas = Quotas::Shared(plan.capacity_blocks);
-    let mut engine = plan.boxed(&quotas)?;
+    let (recording, tenant) = (job.workload.recording, TenantId(0));
+    let quotas = Quotas::Shared(job.capacity_blocks);
+    let mut engine = job.boxed(&quotas)?;
     engine.reserve_ids(0, recording.distinct as usize);
     let mut stays = Stays { by_block: vec![OUT; recording.distinct as usize], ..Stays::default() };
     let (mut now, mut all_hit) = (0_u32, true);
-    let mut free_blocks = plan.capacity_blocks;
+    let mut free_blocks = job.capacity_blocks;
     for (index, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate().take(end) {
         let block = BlockId(*id);
         if index.is_multiple_of(PROGRESS_EVERY) {

@@ -4,7 +4,8 @@
 //! blocks; hit ratios from 0 to 1.
 
 use super::Planner;
-use crate::case::Case;
+use crate::case::ResolvedCase;
+use crate::job::Job;
 use crate::models::Caching;
 use crate::progress::Progress;
 use crate::{ExperimentError, Spec};
@@ -16,14 +17,20 @@ use rayon::prelude::*;
 impl Planner<'_> {
     /// Each tenant's smallest cache of its own, if it has a goal and any size meets it, and the hit
     /// ratio of one that holds all it touches.
-    pub(super) fn alone(&self, case: &Case) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+    pub(super) fn alone(
+        &self,
+        case: &ResolvedCase<'_>,
+    ) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
         let stage = "sizing each tenant alone";
         if !(self.progress)(Progress { stage, done: 0, total: None }) {
             return Err(ExperimentError::Cancelled);
         }
         let need = |(place, &goal): (usize, &Option<f64>)| {
-            let plan = self.lane_plan(case)?;
-            let head = plan.head(TenantId(place as u16), 1.0, case.needs.inputs());
+            let head = Job::new(self.workload, case).head(
+                TenantId(place as u16),
+                1.0,
+                case.needs.inputs(),
+            );
             let spec = &case.spec;
             let caching = &case.caching;
             let visitor = AloneSearch { head: &head, spec, caching, goal };

@@ -62,20 +62,6 @@ impl RunAnswers {
         self.take(case, answer, rows);
     }
 
-    /// Takes the answers of cases in their order, so that the first one at fault is named on any
-    /// schedule.
-    pub(super) fn take_all(
-        &mut self,
-        cases: &[(&Case, String)],
-        answers: Vec<CaseResult>,
-    ) -> Result<(), ExperimentError> {
-        for ((case, _), found) in cases.iter().zip(answers) {
-            let (answer, rows) = found?;
-            self.take(case, answer, rows);
-        }
-        Ok(())
-    }
-
     /// Whether it is known what stands before the cases.
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some()

@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::models::Library;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
-use crate::timed::workload;
+use crate::workload::Workload;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::signal::{BINS, SignalSet, StepCounts};
 use cachewright_system::event_loop::{StepClock, StepSums};
@@ -94,7 +94,8 @@ pub fn segments(
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        case.check_intervals(recording)?;
+        let case = case.resolve(recording)?;
+        case.check_intervals()?;
         let clock = StepClock { interval_ns, steps: step.steps };
         let intervals = clock.intervals(recording.span_ns());
         let sums = intervals as u64 * u64::from(step.steps) * u64::from(step.granules + 1);
@@ -106,9 +107,8 @@ pub fn segments(
                 step.granules + 1
             )));
         }
-        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         let signals = signals(recording, clock);
-        let workload = workload(&case, &recorded, requests, progress)?;
+        let workload = Workload::on_devices(&case, &recorded, requests, progress)?;
         let ladder = workload.ladder(&case, step.granules, clock)?;
         let named = case.spec.tenants.iter().zip(signals).zip(ladder);
         let tenants = named.map(|((tenant, (steps, reuse)), alone)| {
@@ -116,6 +116,7 @@ pub fn segments(
             TenantSegments { name, steps, alone, reuse }
         });
         let (step_ns, tenants) = (interval_ns / u64::from(step.steps), tenants.collect());
+        let capacity_blocks = case.capacity_blocks;
         Ok(StackSegments { interval_ns, step_ns, capacity_blocks, tenants })
     })
 }

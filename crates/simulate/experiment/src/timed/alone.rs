@@ -4,12 +4,11 @@
 //! itself, so that it depends neither on the partitioner nor on goals, intervals and windows; cases
 //! that differ in nothing else have their replays alone in common.
 
-use super::{Job, TimedWorkload};
-use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::ResolvedCase;
+use crate::job::Job;
+use crate::workload::Workload;
 use cachewright_stack::Shared;
 use cachewright_system::event_loop::Times;
-use cachewright_types::TenantId;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,36 +21,30 @@ pub(super) struct Solos<'c> {
 }
 
 impl<'c> Solos<'c> {
-    /// What is to be replayed for `cases`. Errors: a capacity that cannot be.
-    pub(super) fn new(
-        workload: &TimedWorkload<'_>,
-        cases: &[&'c Case],
-    ) -> Result<Solos<'c>, ExperimentError> {
-        let mut machines: Vec<(&Case, u32, Range<usize>)> = Vec::new();
+    /// What is to be replayed for `cases`.
+    pub(super) fn new(workload: &'c Workload<'c>, cases: &[&'c ResolvedCase<'c>]) -> Solos<'c> {
+        let mut machines: Vec<(&ResolvedCase<'_>, Range<usize>)> = Vec::new();
         let mut solos = Solos { jobs: Vec::new(), of_case: Vec::new() };
         for case in cases {
-            let Some(stack) = case.spec.stack.as_ref().filter(|stack| stack.alone) else {
+            if !case.spec.stack.as_ref().is_some_and(|stack| stack.alone) {
                 solos.of_case.push(0..0);
                 continue;
+            }
+            let same = |(other, _): &&(&ResolvedCase<'_>, Range<usize>)| {
+                other.capacity_blocks == case.capacity_blocks
+                    && other.spec.can_share(&case.spec, Shared::Alone)
             };
-            let capacity_blocks = workload.capacity_blocks(case)?;
-            let same = |(other, blocks, _): &&(&Case, u32, Range<usize>)| {
-                *blocks == capacity_blocks && other.spec.can_share(&case.spec, Shared::Alone)
-            };
-            if let Some((_, _, known)) = machines.iter().find(same) {
+            if let Some((_, known)) = machines.iter().find(same) {
                 solos.of_case.push(known.clone());
                 continue;
             }
             let first = solos.jobs.len();
-            solos.jobs.extend((0..case.spec.tenants.len()).map(|index| {
-                let only = Some(TenantId(index as u16));
-                let (clock, future) = (None, None);
-                Job { case, stack, capacity_blocks, only, clock, future }
-            }));
+            let tenants = 0..case.spec.tenants.len();
+            solos.jobs.extend(tenants.map(|tenant| Job::alone(workload, case, tenant)));
             solos.of_case.push(first..solos.jobs.len());
-            machines.push((case, capacity_blocks, first..solos.jobs.len()));
+            machines.push((case, first..solos.jobs.len()));
         }
-        Ok(solos)
+        solos
     }
 
     /// Each tenant alone on the machine of a case, by its place; `times` are those of the jobs.

@@ -10,7 +10,7 @@ use super::energy::{device_energy, total_energy};
 use super::flash::flash;
 use super::regions::{migrations, regions};
 use super::store::store;
-use crate::case::Case;
+use crate::case::{Case, ResolvedCase};
 use crate::spec::{DeviceSpec, Front};
 use crate::throughput::throughput;
 use cachewright_device::DeviceUse;
@@ -26,8 +26,8 @@ use cachewright_types::measure::fairness::{extremes, jain};
 use cachewright_types::measure::{Bin, Counts};
 use cachewright_types::{Bytes, Op};
 
-/// The `timing` of a case with a cache of so many blocks.
-pub fn timing(case: &Case, timed: &Timed, capacity_blocks: u32) -> Timing {
+/// The `timing` of a case.
+pub fn timing(case: &ResolvedCase<'_>, timed: &Timed) -> Timing {
     let times = &timed.times;
     let mut devices = devices(case, times);
     let drive = times.drive.as_ref().and_then(|work| {
@@ -35,7 +35,7 @@ pub fn timing(case: &Case, timed: &Timed, capacity_blocks: u32) -> Timing {
         Some(cached_drive(work, flash, times.end_ns))
     });
     Timing {
-        layout: timed.placed.layout.word().to_owned(),
+        layout: timed.layout.to_owned(),
         end_ns: times.end_ns,
         read_ahead_blocks: times.blocks.read_ahead,
         cleaned_blocks: times.blocks.cleaned,
@@ -45,7 +45,7 @@ pub fn timing(case: &Case, timed: &Timed, capacity_blocks: u32) -> Timing {
         little: little(times),
         series: series(times),
         throughput: throughput(case, times),
-        channels: channels(case, times, capacity_blocks),
+        channels: channels(case, times),
         migrations: migrations(case, times),
         rooms: regions(case, times),
         drive,

@@ -6,7 +6,7 @@
 
 use super::space::space_utilisation;
 use super::tenancy::tenancy;
-use crate::case::Case;
+use crate::case::{Case, ResolvedCase};
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_partition::layout::{ChannelMap, PoolShare};
 use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
@@ -15,7 +15,7 @@ use cachewright_system::machines::GroupUse;
 use cachewright_types::Op;
 
 /// The map and the use of channels; nothing for a first device that has none.
-pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Channels> {
+pub fn channels(case: &ResolvedCase<'_>, times: &Times) -> Option<Channels> {
     let device = times.devices.first()?;
     let flash = device.report.flash()?;
     let (map, span_ns) = (times.channels.layout.as_ref(), times.end_ns.max(1) as f64);
@@ -37,7 +37,7 @@ pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Chan
         layout: case.spec.cache.layout.name.clone(),
         groups: times.channels.groups.iter().enumerate().map(group).collect(),
         each: each(flash, span_ns),
-        space_utilisation: space_utilisation(case, times, capacity_blocks),
+        space_utilisation: space_utilisation(case, times),
         tenancy: tenancy(case, times),
     })
 }

@@ -3,10 +3,11 @@
 //! For: policies that know the future. Must never know: what they make of it. Memory: 4 bytes per
 //! access for each column.
 
-use super::{Job, TimedWorkload};
 use crate::ExperimentError;
+use crate::job::Job;
 use crate::record::column;
 use crate::spec::StackSpec;
+use crate::workload::Workload;
 use cachewright_policy::{FutureColumn, FutureSlice};
 use cachewright_system::FutureKind;
 
@@ -20,7 +21,7 @@ pub(super) struct Columns {
 impl Columns {
     /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
     pub(super) fn new(
-        workload: &TimedWorkload<'_>,
+        workload: &Workload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {
         let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();
@@ -28,7 +29,7 @@ impl Columns {
         for job in jobs {
             let foresight = job.case.needs.future;
             let weighs = foresight == FutureKind::Benefit;
-            let key = (foresight, weighs.then_some(job.stack));
+            let key = (foresight, job.case.spec.stack.as_ref().filter(|_| weighs));
             let known = keys.iter().position(|known| *known == key);
             columns.of_job.push(known.unwrap_or(keys.len()));
             if known.is_none() {

@@ -4,9 +4,10 @@
 //! of the drive unless a name says otherwise.
 
 use super::flash::share;
-use super::{Job, TimedWorkload, layout};
+use super::layout;
 use crate::ExperimentError;
-use crate::lanes::LanePlan;
+use crate::job::Job;
+use crate::spec::StackSpec;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_partition::layout::ChannelMap;
@@ -19,19 +20,18 @@ use cachewright_system::ssd::{AnyCachedDrive, DataCacheParams, DriveDescription,
 /// A drive, the control loop of its cache, and the map of its channels.
 type Controlled = (Box<dyn AnyCachedDrive>, Option<Control>, Option<ChannelMap>);
 
-impl TimedWorkload<'_> {
-    /// The idle drive of a job. A job without a cache reads and writes flash only.
+impl Job<'_> {
+    /// The idle drive of the self. A job without a cache reads and writes flash only.
     pub(super) fn drive(
         &self,
-        job: &Job<'_>,
-        plan: &LanePlan<'_>,
+        stack: &StackSpec,
         axes: &DataCacheParams,
     ) -> Result<Controlled, ExperimentError> {
-        let spec = &job.case.spec;
-        let refuse = |message| job.case.refuse(message);
-        let (params, map) = match layout::grouped(job.case, job.stack).map_err(refuse)? {
+        let spec = &self.case.spec;
+        let refuse = |message| self.case.refuse(message);
+        let (params, map) = match layout::grouped(self.case, stack).map_err(refuse)? {
             Some(grouped) => (grouped.params, Some(grouped.map)),
-            None => (job.stack.backing.drive().map_err(refuse)?, None),
+            None => (stack.backing.drive().map_err(refuse)?, None),
         };
         let tenants = spec.tenants.iter();
         let ports: Vec<Port> = tenants
@@ -40,15 +40,15 @@ impl TimedWorkload<'_> {
                 weight: tenant.weight.round().clamp(1.0, 255.0) as u32,
             })
             .collect();
-        let (control, quotas) = match job.only {
-            Some(_) => (None, Quotas::Shared(job.capacity_blocks)),
+        let (control, quotas) = match self.only {
+            Some(_) => (None, Quotas::Shared(self.capacity_blocks)),
             None => {
-                let mut control = self.control(job, plan)?;
+                let mut control = self.control()?;
                 let quotas = control.first();
                 (Some(control), quotas)
             }
         };
-        let off = job.capacity_blocks == 0;
+        let off = self.capacity_blocks == 0;
         let mode = if off { WriteMode::WriteAround } else { spec.cache.write };
         let axes = DataCacheParams { read_fill: axes.read_fill && !off, ..axes.clone() };
         let policy = &spec.cache.policy;
@@ -56,7 +56,7 @@ impl TimedWorkload<'_> {
             params: &params,
             ports: &ports,
             policy: (&policy.name, &policy.pairs),
-            code: job.case.caching.foreign.as_ref(),
+            code: self.case.caching.foreign.as_ref(),
             quotas: &quotas,
             mode,
             axes: &axes,
@@ -64,10 +64,10 @@ impl TimedWorkload<'_> {
         });
         let drive = drive.map_err(|error| match error {
             cachewright_system::ssd::BuildError::Policy(error) => {
-                job.case.refuse(format!("`cache.policy`: {error}"))
+                self.case.refuse(format!("`cache.policy`: {error}"))
             }
             cachewright_system::ssd::BuildError::Drive(error) => {
-                job.case.refuse(format!("`device.ssd`: {error}"))
+                self.case.refuse(format!("`device.ssd`: {error}"))
             }
         })?;
         let mut drive = drive;

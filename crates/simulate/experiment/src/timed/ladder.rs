@@ -6,32 +6,32 @@
 //! the intervals before have left. Size 0 is the cache switched off, as in latency curves. Source:
 //! Li, Sun, Qin, iCache (TCAD 2025), section IV-C. Units: blocks, granules.
 
-use super::{Job, TimedWorkload};
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::ResolvedCase;
+use crate::job::Job;
+use crate::workload::Workload;
 use cachewright_partition::share::granules_blocks;
 use cachewright_system::event_loop::{StepClock, StepSums};
-use cachewright_types::TenantId;
 
 /// By tenant, then by granules from 0 on.
 pub type Ladder = Vec<Vec<StepSums>>;
 
 /// The replays of a case's tenants, tenant by tenant, each with 0 to `granules` granules.
 pub(super) fn jobs<'c>(
-    case: &'c Case,
-    capacity_blocks: u32,
+    workload: &'c Workload<'c>,
+    case: &'c ResolvedCase<'c>,
     granules: u32,
     clock: StepClock,
 ) -> Vec<Job<'c>> {
-    let Some(stack) = &case.spec.stack else { return Vec::new() };
-    let sizes: Vec<u32> =
-        (0..=granules).map(|count| granules_blocks(capacity_blocks, granules, count)).collect();
-    let tenants = (0..case.spec.tenants.len()).map(|tenant| Some(TenantId(tenant as u16)));
-    let job = |only, capacity_blocks| {
-        let (clock, future) = (Some(clock), None);
-        Job { case, stack, capacity_blocks, only, clock, future }
+    let size = |count| granules_blocks(case.capacity_blocks, granules, count);
+    let sizes: Vec<u32> = (0..=granules).map(size).collect();
+    let job = |tenant, capacity_blocks| Job {
+        capacity_blocks,
+        clock: Some(clock),
+        ..Job::alone(workload, case, tenant)
     };
-    tenants.flat_map(|only| sizes.iter().map(move |size| job(only, *size))).collect()
+    let tenants = 0..case.spec.tenants.len();
+    tenants.flat_map(|tenant| sizes.iter().map(move |size| job(tenant, *size))).collect()
 }
 
 /// What such replays found, in their order.
@@ -39,16 +39,16 @@ pub(super) fn ladder(found: Vec<StepSums>, granules: u32) -> Ladder {
     found.chunks(granules as usize + 1).map(<[StepSums]>::to_vec).collect()
 }
 
-impl TimedWorkload<'_> {
-    /// Climbs the ladder of one open-loop case on devices, in parallel. Errors: a capacity that
-    /// cannot be, a drive that cannot go on, cancelled.
+impl Workload<'_> {
+    /// Climbs the ladder of one open-loop case on devices, in parallel. Errors: a drive
+    /// that cannot go on, cancelled.
     pub fn ladder(
         &self,
-        case: &Case,
+        case: &ResolvedCase<'_>,
         granules: u32,
         clock: StepClock,
     ) -> Result<Ladder, ExperimentError> {
-        let jobs = jobs(case, self.capacity_blocks(case)?, granules, clock);
+        let jobs = jobs(self, case, granules, clock);
         Ok(ladder(self.climb(&jobs, &self.sum(jobs.len()))?, granules))
     }
 }

@@ -7,44 +7,46 @@
 //! labels, which are made of the steps of this curve.
 
 use super::answer::response_times;
-use super::{Job, workload};
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::{Case, ResolvedCase};
+use crate::job::Job;
 use crate::needs::Needs;
 use crate::progress::OnProgress;
 use crate::record::RecordedTenants;
+use crate::workload::Workload;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
 use cachewright_system::event_loop::Times;
 use cachewright_system::machines::Requests;
-use cachewright_types::TenantId;
 
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
 pub fn latency_curves(
     case: &Case,
-    (recorded, requests): (&RecordedTenants, Requests),
+    recorded: &RecordedTenants,
+    requests: Requests,
     policies: &[String],
     sizes: &[Vec<u32>],
     progress: OnProgress<'_>,
 ) -> Result<Vec<LatencyCurve>, ExperimentError> {
-    case.check_warmup(&recorded.recording)?;
-    let workload = workload(case, recorded, requests, progress)?;
+    let recording = &recorded.recording;
+    case.resolve(recording)?.check_warmup()?;
+    let workload = Workload::on_devices(case, recorded, requests, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {
         case.check_policy()?;
     }
+    let resolved = cases.iter().map(|case| case.resolve(recording));
+    let cases = resolved.collect::<Result<Vec<ResolvedCase<'_>>, ExperimentError>>()?;
     let mut jobs = Vec::new();
     let mut named = Vec::new();
     for case in &cases {
-        let Some(stack) = &case.spec.stack else { continue };
         for (tenant, sizes) in sizes.iter().enumerate() {
             named.push((case, tenant, sizes));
             for capacity_blocks in sizes.iter().copied() {
-                let only = Some(TenantId(tenant as u16));
-                let (clock, future) = (None, None);
-                jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
+                jobs.push(Job { capacity_blocks, ..Job::alone(&workload, case, tenant) });
             }
         }
     }
+    let layout = workload.placed()?.volumes.layout.word();
     let mut found = workload.run(&jobs)?.into_iter();
     let mut curves = Vec::new();
     for (case, tenant, sizes) in named {
@@ -57,7 +59,7 @@ pub fn latency_curves(
         curves.push(LatencyCurve {
             tenant: case.spec.tenants[tenant].name.clone(),
             policy: case.spec.cache.policy.name.clone(),
-            layout: workload.placed.layout.word().to_owned(),
+            layout: layout.to_owned(),
             points,
         });
     }

@@ -4,8 +4,8 @@
 //! Must never know: how a layout decides. Units: channels, blocks of the cache, bytes. Layouts
 //! speak of what the drive shows as one, a channel or a group of them; stack files of channels.
 
-use super::Job;
 use crate::case::Case;
+use crate::job::Job;
 use crate::spec::{Front, StackSpec};
 use cachewright_cache::Quotas;
 use cachewright_device::Exposed;
@@ -32,10 +32,11 @@ pub(super) fn keeps_apart(case: &Case) -> bool {
 /// bounded by what the map has room for. Errors: the refusal, by key and value.
 pub(super) fn slots(
     job: &Job<'_>,
+    stack: &StackSpec,
     exposed: &[Exposed],
     divided: Option<(&mut Control, &mut Quotas)>,
 ) -> Result<BlockLayout, String> {
-    let (case, spare) = (job.case, job.stack.machine.spare_blocks);
+    let (case, spare) = (job.case, stack.machine.spare_blocks);
     let (shift, total) = (case.spec.cache.block.0.trailing_zeros(), job.capacity_blocks);
     let Some((control, quotas)) = divided.filter(|_| keeps_apart(case)) else {
         let wanted = total.saturating_add(spare);

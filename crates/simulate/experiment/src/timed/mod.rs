@@ -30,29 +30,27 @@ pub use listing::{devices, setting};
 use alone::Solos;
 use columns::Columns;
 use layout::BlockLayout;
-use outlook::{Outlooks, ResponseOutlook};
+use outlook::Outlooks;
+pub use outlook::ResponseOutlook;
 
 use crate::ExperimentError;
-use crate::case::Case;
-use crate::lanes::{LanePlan, wanted};
-use crate::pace::pace;
-use crate::profiles::Profiles;
+use crate::case::{Case, ResolvedCase};
+use crate::job::Job;
 use crate::progress::{OnProgress, Sum};
 use crate::record::RecordedTenants;
 use crate::spec::{DeviceSpec, Front, StackSpec};
+use crate::workload::{Found, PlacedRequests, Replayed, Workload, in_parallel};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_partition::layout::ChannelMap;
 use cachewright_policy::FutureSlice;
-use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
+use cachewright_system::RecordError;
+use cachewright_system::event_loop::{StepSums, Times, run_ssd};
 use cachewright_system::machines::{
-    CacheDecider, Layout, Machine, MachineParts, PlacedVolumes, ReplayCache, ReplayDecider,
-    Requests, Slots, run_machine,
+    CacheDecider, Layout, Machine, MachineParts, ReplayCache, ReplayDecider, Requests, Slots,
+    run_machine,
 };
-use cachewright_system::profile::Machined;
-use cachewright_system::{Control, RecordError, Recording, SignalNeeds};
-use cachewright_types::{Bytes, TenantId};
-use rayon::prelude::*;
+use cachewright_types::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -62,30 +60,8 @@ pub struct Timed {
     pub times: Times,
     /// Each tenant alone with the whole cache, if asked for.
     pub alone: Vec<Arc<Times>>,
-    /// Where the requests lay.
-    pub placed: PlacedVolumes,
-}
-
-/// The workload of some cases, placed on their backing devices.
-pub struct TimedWorkload<'a> {
-    recording: &'a Recording,
-    profiles: Profiles,
-    requests: Requests,
-    placed: PlacedVolumes,
-    progress: OnProgress<'a>,
-}
-
-/// One replay.
-struct Job<'a> {
-    case: &'a Case,
-    stack: &'a StackSpec,
-    capacity_blocks: u32,
-    /// This tenant alone.
-    only: Option<TenantId>,
-    /// Sums responses and hits by step.
-    clock: Option<StepClock>,
-    /// What its partitioner knows of the future.
-    future: Option<Arc<ResponseOutlook>>,
+    /// How the volumes lay on their devices, in a word.
+    pub layout: &'static str,
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
@@ -118,39 +94,47 @@ fn backing_of(stack: &StackSpec, tenants: usize) -> Vec<usize> {
 /// Most backing devices.
 const DEVICES: usize = 4000;
 
-/// Places the requests of `case`, which has devices; `requests` are those recorded with it.
-pub fn workload<'a>(
-    case: &Case,
-    recorded: &'a RecordedTenants,
-    mut requests: Requests,
-    progress: OnProgress<'a>,
-) -> Result<TimedWorkload<'a>, ExperimentError> {
-    let recording = &recorded.recording;
-    let spec = &case.spec;
-    let refuse = |message| case.refuse(message);
-    let Some(stack) = &spec.stack else {
-        return Err(refuse("found no `[device.cache]` table, expected one".to_owned()));
-    };
-    if stack.per_tenant && spec.tenants.len() > DEVICES {
-        let found = spec.tenants.len();
-        let expected = format!("expected at most {DEVICES}");
-        return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
+impl<'a> Workload<'a> {
+    /// The workload of `case`, which has devices, and of cases that share its places; `requests`
+    /// are those recorded with it.
+    pub fn on_devices(
+        case: &Case,
+        recorded: &'a RecordedTenants,
+        mut requests: Requests,
+        progress: OnProgress<'a>,
+    ) -> Result<Workload<'a>, ExperimentError> {
+        let recording = &recorded.recording;
+        let spec = &case.spec;
+        let refuse = |message| case.refuse(message);
+        let stack = stack_of(case)?;
+        if stack.per_tenant && spec.tenants.len() > DEVICES {
+            let found = spec.tenants.len();
+            let expected = format!("expected at most {DEVICES}");
+            return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
+        }
+        let timeless = recorded.tenants.iter().position(|tenant| !tenant.has_times);
+        if let Some(tenant) = timeless.filter(|_| !spec.replay.closed()) {
+            let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
+            let number = tenant + 1;
+            return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
+        }
+        let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
+        case.check_pauses(named)?;
+        let (devices, device_of) = places(case, stack).map_err(refuse)?;
+        let shift = spec.cache.block.0.trailing_zeros();
+        let volumes = requests
+            .place(recording, shift, volume_layout(stack), &devices, &device_of)
+            .map_err(|error| refuse(too_small(stack, &error)))?;
+        let mut workload = Workload::new(recording, progress);
+        workload.placed = Some(PlacedRequests { requests, volumes });
+        Ok(workload)
     }
-    let timeless = recorded.tenants.iter().position(|tenant| !tenant.has_times);
-    if let Some(tenant) = timeless.filter(|_| !spec.replay.closed()) {
-        let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
-        let number = tenant + 1;
-        return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
-    }
-    let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
-    case.check_pauses(named)?;
-    let (devices, device_of) = places(case, stack).map_err(refuse)?;
-    let shift = spec.cache.block.0.trailing_zeros();
-    let placed = requests
-        .place(recording, shift, volume_layout(stack), &devices, &device_of)
-        .map_err(|error| refuse(too_small(stack, &error)))?;
-    let profiles = Profiles::default();
-    Ok(TimedWorkload { recording, profiles, requests, placed, progress })
+}
+
+/// The devices of a case. Errors: it has none.
+fn stack_of(case: &Case) -> Result<&StackSpec, ExperimentError> {
+    let stack = case.spec.stack.as_ref();
+    stack.ok_or_else(|| case.refuse("found no `[device.cache]` table, expected one"))
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -183,33 +167,32 @@ fn too_small(stack: &StackSpec, error: &cachewright_system::machines::TooSmall) 
     )
 }
 
-impl TimedWorkload<'_> {
-    /// Replays cases that share these places, in parallel; `then` is given each case's place and
-    /// what it found as soon as it is done. Returns what `then` made of them, in order of cases.
-    pub fn replay<T: Send>(
+impl Workload<'_> {
+    /// Replays cases on devices that share these places.
+    pub(crate) fn replay_timed<T: Send>(
         &self,
-        cases: &[&Case],
-        then: impl Fn(usize, Timed) -> Result<T, ExperimentError> + Sync,
+        cases: &[&ResolvedCase<'_>],
+        then: impl Fn(usize, Found) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let (solos, outlooks) = (Solos::new(self, cases)?, Outlooks::new(self, cases)?);
+        let (solos, outlooks) = (Solos::new(self, cases), Outlooks::new(self, cases)?);
         let sum = self.sum(solos.jobs.len() + outlooks.jobs.len() + cases.len());
         let outlook = outlooks.tables(&self.climb(&outlooks.jobs, &sum)?);
-        let mut jobs = Vec::new();
-        for (case, future) in cases.iter().zip(outlook) {
-            let Some(stack) = &case.spec.stack else { continue };
-            let capacity_blocks = self.capacity_blocks(case)?;
-            let (only, clock) = (None, None);
-            jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
-        }
+        let whole = cases.iter().zip(outlook);
+        let jobs: Vec<Job<'_>> =
+            whole.map(|(case, future)| Job { future, ..Job::new(self, case) }).collect();
         let alone = self.run_each(&solos.jobs, &sum, |_, times| Ok(Arc::new(times)))?;
         self.run_each(&jobs, &sum, |index, times| {
             let alone = solos.alone(index, &alone);
-            then(index, Timed { times, alone, placed: self.placed.clone() })
+            let layout = self.placed()?.volumes.layout.word();
+            let replayed = Replayed::Timed(Timed { times, alone, layout });
+            then(index, Found { replayed, drive: None })
         })
     }
 
-    fn capacity_blocks(&self, case: &Case) -> Result<u32, ExperimentError> {
-        case.capacity_blocks(self.recording.distinct)
+    /// The requests on their devices. Errors: there are none.
+    pub(crate) fn placed(&self) -> Result<&PlacedRequests, ExperimentError> {
+        let none = || ExperimentError::Option("found no devices, expected some".to_owned());
+        self.placed.as_ref().ok_or_else(none)
     }
 
     /// Runs jobs in parallel; answers in their order.
@@ -225,7 +208,8 @@ impl TimedWorkload<'_> {
 
     /// The progress of so many replays.
     fn sum(&self, jobs: usize) -> Sum<'_> {
-        Sum::new("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
+        let requests = self.placed.as_ref().map_or(0, |placed| placed.requests.len());
+        Sum::new("replaying on devices", (requests * jobs) as u64, self.progress)
     }
 
     /// Runs jobs in parallel, `then` at the end of each; what it returns in order of jobs.
@@ -236,59 +220,27 @@ impl TimedWorkload<'_> {
         then: impl Fn(usize, Times) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
         let columns = Columns::new(self, jobs)?;
-        let replayed = jobs.par_iter().enumerate().map(|(index, job)| {
-            let times = self.job(job, columns.of_job(index), &mut sum.part())?;
+        in_parallel(jobs, |index, job| {
+            let times = job.run_timed(columns.of_job(index), &mut sum.part())?;
             then(index, times)
-        });
-        // Collected in order first, so that the first job at fault is named on any schedule.
-        let replayed: Vec<Result<T, ExperimentError>> = replayed.collect();
-        replayed.into_iter().collect()
+        })
     }
+}
 
-    /// What builds the cache of a case.
-    pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> LanePlan<'c> {
-        let machine = case.spec.stack.as_ref().map(|stack| Machined {
-            recording: self.recording,
-            requests: &self.requests,
-            extents: &self.placed.tenants,
-            settings: &stack.machine,
-            block_shift: case.spec.cache.block.0.trailing_zeros(),
-        });
-        let (recording, profiles) = (self.recording, &self.profiles);
-        LanePlan { case, recording, capacity_blocks, profiles, machine }
-    }
-
-    fn job(
+impl Job<'_> {
+    /// Runs the job on its devices.
+    fn run_timed(
         &self,
-        job: &Job<'_>,
         futures: FutureSlice<'_>,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Times, ExperimentError> {
-        let case = job.case;
-        let capacity_blocks = job.capacity_blocks;
-        let plan = self.plan(case, capacity_blocks);
-        let alone = job.only.is_some();
-        let wanted = if alone { SignalNeeds::default() } else { wanted(case, capacity_blocks) };
-        let replay = Replay {
-            recording: self.recording,
-            requests: &self.requests,
-            extents: &self.placed.tenants,
-            futures,
-            pace: pace(case),
-            only: job.only,
-            interval_ns: match alone {
-                true => 0,
-                false => case.interval_ns(self.recording.span_ns()),
-            },
-            windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
-            warmup_ns: case.warmup_ns(self.recording),
-            throughput_ns: if alone { 0 } else { case.spec.replay.throughput_window.0 },
-            clock: job.clock,
-            capacity_blocks,
-        };
-        let found = match &job.stack.front {
+        let (case, stack) = (self.case, stack_of(self.case)?);
+        let placed = self.workload.placed()?;
+        let replay = self.replay(&placed.requests, &placed.volumes.tenants, futures);
+        let wanted = self.wanted();
+        let found = match &stack.front {
             Front::Device(cache) => {
-                let (decider, machine, map) = self.tiered(job, &plan, cache)?;
+                let (decider, machine, map) = self.tiered(stack, cache)?;
                 let found = run_machine(&replay, machine, decider, wanted, progress);
                 found.map(|mut times| {
                     times.channels.layout = times.channels.layout.or(map);
@@ -296,7 +248,7 @@ impl TimedWorkload<'_> {
                 })
             }
             Front::DataCache(axes) => {
-                let (drive, control, map) = self.drive(job, &plan, axes)?;
+                let (drive, control, map) = self.drive(stack, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
                 let found = run_ssd(&replay, (drive, page_shift), control, wanted, progress);
                 found.map(|mut times| {
@@ -309,65 +261,51 @@ impl TimedWorkload<'_> {
             RecordError::Cancelled => ExperimentError::Cancelled,
             other => other.into(),
         })?;
-        match full_drive(job.stack, &times) {
+        match full_drive(stack, &times) {
             Some(message) => Err(case.refuse(message)),
             None => store::check(times),
         }
     }
 
-    /// The control loop of a job, with what it knows of the future.
-    fn control(&self, job: &Job<'_>, plan: &LanePlan<'_>) -> Result<Control, ExperimentError> {
-        let mut control = plan.control()?;
-        if let Some(outlook) = &job.future {
-            control.set_futures(outlook.to_vec());
-        }
-        Ok(control)
-    }
-
-    /// The idle machine of a job.
-    fn tiered(
-        &self,
-        job: &Job<'_>,
-        plan: &LanePlan<'_>,
-        cache: &DeviceSpec,
-    ) -> Result<Tiered, ExperimentError> {
-        let refuse = |message| job.case.refuse(message);
+    /// The idle machine of the job.
+    fn tiered(&self, stack: &StackSpec, cache: &DeviceSpec) -> Result<Tiered, ExperimentError> {
+        let refuse = |message| self.case.refuse(message);
         let device = cache.build().map_err(refuse)?;
-        let (control, quotas, slots) = match job.only {
+        let (control, quotas, slots) = match self.only {
             Some(_) => {
-                let slots = layout::slots(job, &device.exposed(), None).map_err(refuse)?;
-                (None, Quotas::Shared(job.capacity_blocks), slots)
+                let slots = layout::slots(self, stack, &device.exposed(), None).map_err(refuse)?;
+                (None, Quotas::Shared(self.capacity_blocks), slots)
             }
             None => {
-                let mut control = self.control(job, plan)?;
-                control.set_absent(layout::absent(job.case));
+                let mut control = self.control()?;
+                control.set_absent(layout::absent(self.case));
                 let mut quotas = control.first();
                 let divided = Some((&mut control, &mut quotas));
-                let slots = layout::slots(job, &device.exposed(), divided).map_err(refuse)?;
-                (Some(control), quotas, slots)
+                let slots = layout::slots(self, stack, &device.exposed(), divided);
+                (Some(control), quotas, slots.map_err(refuse)?)
             }
         };
         let BlockLayout { slots, map, tenancy } = slots;
-        let spec = &job.case.spec;
-        let cache = Cache::new(plan.boxed(&quotas)?, spec.cache.block.0.trailing_zeros());
+        let spec = &self.case.spec;
+        let cache = Cache::new(self.boxed(&quotas)?, spec.cache.block.0.trailing_zeros());
         let decider = CacheDecider::new(cache, spec.tenants.len(), control).with_tenancy(tenancy);
-        Ok((Box::new(ReplayCache::new(decider)), self.machine(job, device, slots)?, map))
+        Ok((Box::new(ReplayCache::new(decider)), self.tiered_machine(stack, device, slots)?, map))
     }
 
-    fn machine(
+    fn tiered_machine(
         &self,
-        job: &Job<'_>,
+        stack: &StackSpec,
         cache: AnyDevice,
         slots: Slots,
     ) -> Result<Machine, ExperimentError> {
-        let refuse = |message| job.case.refuse(message);
-        let (stack, spec) = (job.stack, &job.case.spec);
+        let refuse = |message| self.case.refuse(message);
+        let spec = &self.case.spec;
         let backing_of = backing_of(stack, spec.tenants.len());
         let found = cache.capacity();
         let mut devices = vec![cache];
         for number in 1..=backing_of.iter().max().copied().unwrap_or(0) {
             let device = stack.backing.build().map_err(refuse)?;
-            devices.push(self.stored(job, (number, &backing_of), device)?);
+            devices.push(self.stored(stack, number, &backing_of, device)?);
         }
         Machine::new(MachineParts {
             settings: stack.machine.clone(),

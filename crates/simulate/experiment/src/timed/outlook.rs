@@ -6,9 +6,10 @@
 //! have interval and granules in common, have their replays in common. Units: nanoseconds.
 
 use super::ladder::{self, Ladder};
-use super::{Job, TimedWorkload};
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::ResolvedCase;
+use crate::job::Job;
+use crate::workload::Workload;
 use cachewright_partition::Need;
 use cachewright_stack::Shared;
 use cachewright_system::event_loop::{StepClock, StepSums};
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Mean responses by tenant, interval and granules; none of an interval without requests.
-pub(super) type ResponseOutlook = Vec<Vec<Vec<f64>>>;
+pub type ResponseOutlook = Vec<Vec<Vec<f64>>>;
 
 /// The replays that outlooks are made of.
 pub(super) struct Outlooks<'c> {
@@ -31,25 +32,23 @@ pub(super) struct Outlooks<'c> {
 
 /// What an outlook depends on.
 struct OutlookKey<'c> {
-    case: &'c Case,
+    case: &'c ResolvedCase<'c>,
     interval: Nanos,
-    capacity_blocks: u32,
     granules: u32,
 }
 
 impl OutlookKey<'_> {
     fn is_same(&self, other: &OutlookKey<'_>) -> bool {
-        let sizes = |key: &OutlookKey<'_>| (key.interval, key.capacity_blocks, key.granules);
+        let sizes = |key: &OutlookKey<'_>| (key.interval, key.case.capacity_blocks, key.granules);
         sizes(self) == sizes(other) && self.case.spec.can_share(&other.case.spec, Shared::Outlook)
     }
 }
 
 impl<'c> Outlooks<'c> {
-    /// What is to be replayed for `cases`. Errors: a capacity that cannot be, a partitioner's
-    /// settings.
+    /// What is to be replayed for `cases`. Errors: a partitioner's settings.
     pub(super) fn new(
-        workload: &TimedWorkload<'_>,
-        cases: &[&'c Case],
+        workload: &'c Workload<'c>,
+        cases: &[&'c ResolvedCase<'c>],
     ) -> Result<Outlooks<'c>, ExperimentError> {
         let mut keys: Vec<OutlookKey<'_>> = Vec::new();
         let mut outlooks = Outlooks { jobs: Vec::new(), distinct: Vec::new(), of_case: Vec::new() };
@@ -58,16 +57,15 @@ impl<'c> Outlooks<'c> {
                 outlooks.of_case.push(None);
                 continue;
             }
-            let (interval, capacity_blocks) =
-                (case.spec.replay.interval, workload.capacity_blocks(case)?);
+            let interval = case.spec.replay.interval;
             let granules = case.partitioner()?.granules().max(1);
-            let key = OutlookKey { case, interval, capacity_blocks, granules };
+            let key = OutlookKey { case, interval, granules };
             let known = keys.iter().position(|other| other.is_same(&key));
             outlooks.of_case.push(Some(known.unwrap_or(keys.len())));
             if known.is_none() {
                 let clock = StepClock { interval_ns: interval.0, steps: 1 };
                 let first = outlooks.jobs.len();
-                outlooks.jobs.extend(ladder::jobs(case, capacity_blocks, granules, clock));
+                outlooks.jobs.extend(ladder::jobs(workload, case, granules, clock));
                 outlooks.distinct.push((first..outlooks.jobs.len(), granules));
                 keys.push(key);
             }

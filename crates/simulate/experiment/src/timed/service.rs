@@ -4,16 +4,17 @@
 //! devices serve the whole trace alone, one request at a time; the log of a `flash-store` is left
 //! out, its requests go to the device below.
 
-use super::{TimedWorkload, backing_of};
+use super::backing_of;
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::progress::Progress;
 use crate::spec::Front;
+use crate::workload::Workload;
 use cachewright_device::AnyDevice;
 use cachewright_system::RecordError;
 use cachewright_system::machines::service::{ratios, service_times};
 
-impl TimedWorkload<'_> {
+impl Workload<'_> {
     /// One ratio per request of the recording. Errors: a device that cannot be built, cancelled.
     pub(crate) fn ratios(&self, case: &Case) -> Result<Vec<f32>, ExperimentError> {
         let Some(stack) = &case.spec.stack else { return Ok(Vec::new()) };
@@ -27,7 +28,7 @@ impl TimedWorkload<'_> {
             (0..count).map(|_| stack.backing.build()).collect();
         let slow = self.served(disks.map_err(refuse)?, &backing)?;
         let fast = self.served(vec![cache.build().map_err(refuse)?], &vec![0; tenants])?;
-        Ok(ratios(&self.requests, &slow, &fast))
+        Ok(ratios(&self.placed()?.requests, &slow, &fast))
     }
 
     fn served(
@@ -35,10 +36,11 @@ impl TimedWorkload<'_> {
         devices: Vec<AnyDevice>,
         device_of: &[usize],
     ) -> Result<Vec<u64>, ExperimentError> {
-        let total = Some(self.requests.len() as u64);
+        let requests = &self.placed()?.requests;
+        let total = Some(requests.len() as u64);
         let mut tell =
             |done| (self.progress)(Progress { stage: "measuring service times", done, total });
-        service_times(&self.requests, devices, device_of, &mut tell).map_err(|error| match error {
+        service_times(requests, devices, device_of, &mut tell).map_err(|error| match error {
             RecordError::Cancelled => ExperimentError::Cancelled,
             other => other.into(),
         })

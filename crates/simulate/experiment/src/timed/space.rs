@@ -7,7 +7,7 @@
 //! Where a layout follows tenants both are summed over time, else they are those of the last
 //! division.
 
-use crate::case::Case;
+use crate::case::ResolvedCase;
 use cachewright_partition::Need;
 use cachewright_system::event_loop::Times;
 use cachewright_system::machines::blocks_of;
@@ -15,7 +15,7 @@ use cachewright_system::machines::tenancy::Event;
 
 /// Used over allocated; nothing where the division does not say what tenants make use of, nor in a
 /// drive that is the machine, whose channels hold more than its cache.
-pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Option<f64> {
+pub fn space_utilisation(case: &ResolvedCase<'_>, times: &Times) -> Option<f64> {
     if !times.channels.tenancy.is_empty() {
         return Some(over_time(&times.channels.tenancy, times.end_ns));
     }
@@ -25,7 +25,7 @@ pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Op
     }
     let used: u64 = required.iter().map(|need| u64::from(need.blocks)).sum();
     let allocated = match &times.channels.layout {
-        None => u64::from(capacity_blocks),
+        None => u64::from(case.capacity_blocks),
         Some(map) => {
             let shift = case.spec.cache.block.0.trailing_zeros();
             let held = |group: &u32| {

@@ -4,38 +4,40 @@
 //! For: stack files with `machine.system = "flash-store"`. Must never know: how a store works.
 //! Units: pages, segments; shares are ratios.
 
-use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::case::Case;
+use crate::job::Job;
+use crate::spec::StackSpec;
 use crate::wa::{label, log};
 use cachewright_device::AnyDevice;
 use cachewright_device::store::{LogStore, StoreError, StoreStats};
 use cachewright_result::store::Store;
 use cachewright_system::event_loop::Times;
 
-impl TimedWorkload<'_> {
+impl Job<'_> {
     /// The device with that number as the job's machine has it: under a store, if that keeps one.
     pub(super) fn stored(
         &self,
-        job: &Job<'_>,
-        (number, backing_of): (usize, &[usize]),
+        stack: &StackSpec,
+        number: usize,
+        backing_of: &[usize],
         device: AnyDevice,
     ) -> Result<AnyDevice, ExperimentError> {
-        let spec = &job.case.spec;
-        let (Some(settings), Some(flash)) = (&job.stack.store, &spec.flash) else {
+        let spec = &self.case.spec;
+        let (Some(settings), Some(flash)) = (&stack.store, &spec.flash) else {
             return Ok(device);
         };
-        let on_it = self.placed.tenants.iter().zip(backing_of);
+        let on_it = self.workload.placed()?.volumes.tenants.iter().zip(backing_of);
         let ends = on_it.filter(|(_, own)| **own == number).map(|(extent, _)| extent.end);
         let blocks = ends.max().unwrap_or(0) / spec.cache.block.0;
         if blocks == 0 {
             return Ok(device);
         }
-        let refuse = |message| job.case.refuse(message);
+        let refuse = |message| self.case.refuse(message);
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let what = "what its tenants' volumes take";
         let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
-        let log = log(spec, flash, pages, job.case.index)?;
+        let log = log(spec, flash, pages, self.case.index)?;
         let store = LogStore::new(device, log, settings).map_err(|error| match error {
             StoreError::TooSmall { .. } => refuse(format!(
                 "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",

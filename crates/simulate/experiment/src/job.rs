@@ -1,58 +1,82 @@
-//! From a case to a lane: the name of a policy becomes its type here, once per case.
+//! One replay: of a whole case, of one tenant alone, or with another size of the cache.
 //!
-//! For: building engines and control loops, open or closed. Must never know: other cases.
+//! Runs in open and closed loops and on devices, tenants alone, curves of response times and
+//! ladders of sizes are all made of jobs. Here a job builds its cache and its control loop: the
+//! name of a policy becomes its type once per job.
 
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::ResolvedCase;
 use crate::curves;
 use crate::pace::pace;
-use crate::profiles::Profiles;
+use crate::timed::ResponseOutlook;
+use crate::workload::Workload;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered, Shadowed};
 use cachewright_stack::Goal;
 use cachewright_stack::tables::Shadow;
 use cachewright_system::Control;
-use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
+use cachewright_system::event_loop::{ConstantRun, Durations, Replay, StepClock, run_constant};
 use cachewright_system::profile::{FirstAccesses, Machined, PolicyInputs};
-use cachewright_system::{
-    CacheObserver, Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, interval_signals,
-};
+use cachewright_system::{CacheObserver, EngineLane, Lane, Recording, SignalNeeds};
 use cachewright_types::TenantId;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// A case with all that is needed to build its lane.
-pub struct LanePlan<'a> {
+/// One replay of a case.
+#[derive(Clone)]
+pub struct Job<'a> {
+    /// What is replayed.
+    pub workload: &'a Workload<'a>,
     /// The case.
-    pub case: &'a Case,
-    /// What it replays.
-    pub recording: &'a Recording,
-    /// Its capacity.
+    pub case: &'a ResolvedCase<'a>,
+    /// The cache: the case's own, but in curves and ladders of sizes.
     pub capacity_blocks: u32,
-    /// Profiles that cases of the recording have in common.
-    pub profiles: &'a Profiles,
-    /// Its requests on their devices, where it has some.
-    pub machine: Option<Machined<'a>>,
+    /// This tenant alone, with the whole cache.
+    pub only: Option<TenantId>,
+    /// Sums responses and hits by step.
+    pub clock: Option<StepClock>,
+    /// What its partitioner knows of the future.
+    pub future: Option<Arc<ResponseOutlook>>,
 }
 
-impl<'a> LanePlan<'a> {
-    /// What builds the cache of a case without devices. Errors: a capacity that cannot be.
-    pub fn new(
-        case: &'a Case,
-        recording: &'a Recording,
-        profiles: &'a Profiles,
-    ) -> Result<LanePlan<'a>, ExperimentError> {
-        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
-        Ok(LanePlan { case, recording, capacity_blocks, profiles, machine: None })
+impl<'a> Job<'a> {
+    /// The replay of a whole case.
+    pub fn new(workload: &'a Workload<'a>, case: &'a ResolvedCase<'a>) -> Job<'a> {
+        let capacity_blocks = case.capacity_blocks;
+        Job { workload, case, capacity_blocks, only: None, clock: None, future: None }
     }
 
-    pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
+    /// The replay of one tenant of a case alone.
+    pub fn alone(workload: &'a Workload<'a>, case: &'a ResolvedCase<'a>, tenant: usize) -> Job<'a> {
+        Job { only: Some(TenantId(tenant as u16)), ..Job::new(workload, case) }
+    }
+
+    /// Its requests on their devices, where it has some.
+    pub fn machine(&self) -> Option<Machined<'_>> {
+        let (stack, placed) = (self.case.spec.stack.as_ref()?, self.workload.placed.as_ref()?);
+        Some(Machined {
+            recording: self.workload.recording,
+            requests: &placed.requests,
+            extents: &placed.volumes.tenants,
+            settings: &stack.machine,
+            block_shift: self.case.spec.cache.block.0.trailing_zeros(),
+        })
+    }
+
+    /// The control loop of the whole case.
+    pub fn control(&self) -> Result<Control, ExperimentError> {
         let partitioner: Box<dyn Partitioner> = match self.case.recorded(self.capacity_blocks)? {
             Some(recorded) => Box::new(recorded),
             None => self.case.partitioner()?,
         };
         let tenants = self.tenants(&*partitioner)?;
         let control = Control::new(partitioner, tenants, self.capacity_blocks);
-        Ok(if self.has_shadows() { control.with_shadows() } else { control })
+        let mut control = if self.has_shadows() { control.with_shadows() } else { control };
+        if let Some(outlook) = &self.future {
+            control.set_futures(outlook.to_vec());
+        }
+        Ok(control)
     }
 
     /// The tenants' facts for the partitioner: goals and profiles if it declares the need, and
@@ -61,17 +85,16 @@ impl<'a> LanePlan<'a> {
         &self,
         partitioner: &dyn Partitioner,
     ) -> Result<Vec<TenantConstants>, ExperimentError> {
-        let goals = self.case.goals()?;
         self.case.check_curves().map_err(|error| self.case.refuse(error))?;
         let has_goals = self.case.needs.partitioner_needs(Need::Goal);
         let (reads, share) = (partitioner.reads_profiles(), self.case.spec.replay.profile_share);
         let profiled = |place| reads && (share > 0.0 || self.history(place).is_some());
         let kind = partitioner.curves();
         let curve = |place: usize| {
-            let found = self.profiles.curve(self, place, kind.own_policy);
+            let found = self.workload.profiles.curve(self, place, kind.own_policy);
             found.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
         };
-        let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
+        let tenant = |(place, &hit_ratio): (usize, &Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (weight, sensitive) = (spec.weight, spec.sensitive);
             let profile = if profiled(place) { self.profile(place)? } else { Vec::new() };
@@ -81,38 +104,36 @@ impl<'a> LanePlan<'a> {
             let schedule = spec.schedule.clone();
             Ok(TenantConstants { weight, schedule, sensitive, goal, head_curve })
         };
-        goals.into_iter().enumerate().map(tenant).collect()
+        self.case.goals.iter().enumerate().map(tenant).collect()
     }
 
     /// What a tenant did before, if that is known.
-    pub(crate) fn history(&self, place: usize) -> Option<&Recording> {
+    pub fn history(&self, place: usize) -> Option<&Recording> {
         self.case.histories.get(place).and_then(Option::as_ref)
     }
 
     /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
     /// `wants` says what the policy must know ahead.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> FirstAccesses {
-        let machine = self.machine.as_ref().zip(self.recording.totals.get(tenant.index()));
+    pub fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> FirstAccesses {
+        let recording = self.workload.recording;
+        let machine = self.machine().zip(recording.totals.get(tenant.index()));
         machine
             .and_then(|(machine, totals)| {
-                FirstAccesses::on_machine(machine, tenant, totals, share, wants)
+                FirstAccesses::on_machine(&machine, tenant, totals, share, wants)
             })
-            .unwrap_or_else(|| FirstAccesses::recorded(self.recording, tenant, share, wants))
+            .unwrap_or_else(|| FirstAccesses::recorded(recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let sizes = TenantGoal::profile_sizes(self.capacity_blocks);
         let wants = self.case.needs.inputs();
-        let measured = self.profiles.measured(self, place, wants, &sizes);
+        let measured = self.workload.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// An empty cache of the case's policy, which is not known by type.
-    pub(crate) fn boxed(
-        &self,
-        quotas: &Quotas,
-    ) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
+    pub fn boxed(&self, quotas: &Quotas) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
         let spec = &self.case.spec;
         let new = spec.policy_maker().map_err(|error| self.case.refuse(error))?;
         let make = |pool: usize, capacity| {
@@ -142,7 +163,7 @@ impl<'a> LanePlan<'a> {
             self.case.caching.with_models(P::new(capacity, settings, spec.pool_seed(pool)))
         };
         let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
-        let lane = EngineLane::new(engine, self.recording);
+        let lane = EngineLane::new(engine, self.workload.recording);
         if self.case.needs.inputs().requests { lane.observing_requests() } else { lane }
     }
 
@@ -151,7 +172,7 @@ impl<'a> LanePlan<'a> {
         &self,
         watcher: Option<Box<dyn CacheObserver>>,
     ) -> Result<Box<dyn Lane>, ExperimentError> {
-        struct Open<'a>(&'a LanePlan<'a>, Control, Option<Box<dyn CacheObserver>>);
+        struct Open<'a>(&'a Job<'a>, Control, Option<Box<dyn CacheObserver>>);
         impl PolicyVisitor for Open<'_> {
             type Output = Box<dyn Lane>;
             fn visit<P: Registered>(mut self, settings: P::Settings) -> Box<dyn Lane> {
@@ -161,7 +182,7 @@ impl<'a> LanePlan<'a> {
         }
         if self.has_shadows() {
             let mut control = self.control()?;
-            let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
+            let lane = EngineLane::new(self.boxed(&control.first())?, self.workload.recording);
             return Ok(Box::new(lane.with_control(control).with_observer(watcher)));
         }
         let policy = &self.case.spec.cache.policy;
@@ -176,54 +197,54 @@ impl<'a> LanePlan<'a> {
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
-        let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
+        let lane = EngineLane::new(self.boxed(&control.first())?, self.workload.recording);
         let lane = if self.case.needs.inputs().requests { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_observer(watcher);
         let settings = &self.case.spec.replay;
-        let replay = Replay {
-            recording: self.recording,
-            requests: self.recording,
-            extents: &[],
-            futures: FutureSlice::None,
-            pace: pace(self.case),
-            only: None,
-            interval_ns: self.case.interval_ns(self.recording.span_ns()),
-            windows: settings.windows,
-            warmup_ns: self.case.warmup_ns(self.recording),
-            throughput_ns: settings.throughput_window.0,
-            clock: None,
-            capacity_blocks: self.capacity_blocks,
-        };
+        let replay = self.replay(self.workload.recording, &[], FutureSlice::None);
         let durations = Durations { hit_ns: settings.hit_time.0, miss_ns: settings.miss_time.0 };
-        let wanted = wanted(self.case, self.capacity_blocks);
-        Ok(run_constant(&replay, durations, lane, wanted, progress)?)
+        Ok(run_constant(&replay, durations, lane, self.wanted(), progress)?)
+    }
+
+    /// The replay of these requests, which lie in `extents` of their devices where there are some.
+    /// A tenant alone is not divided, so that it has no intervals; sums by step need no windows.
+    pub fn replay<'r, W>(
+        &'r self,
+        requests: &'r W,
+        extents: &'r [Range<u64>],
+        futures: FutureSlice<'r>,
+    ) -> Replay<'r, W> {
+        let (settings, alone) = (&self.case.spec.replay, self.only.is_some());
+        Replay {
+            recording: self.workload.recording,
+            requests,
+            extents,
+            futures,
+            pace: pace(self.case),
+            only: self.only,
+            interval_ns: if alone { 0 } else { self.case.interval_ns },
+            windows: if self.clock.is_some() { 0 } else { settings.windows },
+            warmup_ns: self.case.warmup_ns,
+            throughput_ns: if alone { 0 } else { settings.throughput_window.0 },
+            clock: self.clock,
+            capacity_blocks: self.capacity_blocks,
+        }
+    }
+
+    /// What its partitioner is told at each interval.
+    pub fn wanted(&self) -> SignalNeeds {
+        match self.only {
+            Some(_) => SignalNeeds::default(),
+            None => wanted(self.case, self.capacity_blocks),
+        }
     }
 }
 
 /// What the partitioner of a case of so many blocks is told at each interval.
-pub fn wanted(case: &Case, capacity_blocks: u32) -> SignalNeeds {
+pub fn wanted(case: &ResolvedCase<'_>, capacity_blocks: u32) -> SignalNeeds {
     SignalNeeds {
         curves: curves::of_intervals(case, capacity_blocks),
         steps: case.needs.steps,
         signals: case.needs.signals(),
     }
-}
-
-/// What is measured in each interval of an open loop, for cases that share a pass; `largest_blocks`
-/// is the size of the largest of their caches.
-pub fn measured(
-    recording: &Recording,
-    cuts: &Cuts,
-    cases: &[&Case],
-    largest_blocks: u32,
-) -> Vec<Signals> {
-    let Some(first) = cases.first() else { return Vec::new() };
-    let mut all = SignalNeeds { steps: first.needs.steps, ..SignalNeeds::default() };
-    for case in cases {
-        let wanted = wanted(case, largest_blocks);
-        all.curves = all.curves.or(wanted.curves);
-        all.signals.reuse |= wanted.signals.reuse;
-    }
-    let meter = all.meter(first.spec.tenants.len(), first.interval_ns(recording.span_ns()));
-    meter.map(|meter| interval_signals(recording, cuts, meter)).unwrap_or_default()
 }
