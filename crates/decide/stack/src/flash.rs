@@ -63,6 +63,11 @@ impl FlashSpec {
         Ok(Some(flash))
     }
 
+    /// A checked table with pages of so many bytes, of a drive that stands in no file.
+    pub fn of_pages(table: FlashTable, page: Bytes) -> FlashSpec {
+        FlashSpec { table: FlashTable { page: Some(page), ..table }, page }
+    }
+
     fn check_schemes(&self) -> Result<(), String> {
         check_schemes(from_ref(&self.separation), from_ref(&self.reclaim))?;
         if is_bound(&self.separation) {

@@ -21,11 +21,13 @@ mod study;
 mod tally;
 mod training;
 
+use crate::case::Case;
 use crate::folder::write_document;
 use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
 use crate::store::AnswerStore;
+use crate::workload::in_parallel;
 use crate::{ExperimentError, Spec};
 pub use study::{ClassifierOptions, TrainOptions, Trained, train};
 pub use training::{TrainerFactory, stored};
@@ -38,12 +40,11 @@ use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
 use cachewright_result::written::Written;
 use cachewright_system::RecordError;
 use cachewright_types::declare::Declared;
-use drive::{Case, DriveStop, DriveTask};
+use drive::{DriveJob, DriveStop, DriveTask};
 pub use log::log;
 pub use options::{DriveOptions, WaOptions};
 use plan::DrivePlan;
 pub use plan::label;
-use rayon::prelude::*;
 use script::Script;
 use serde_json::Value;
 use std::path::Path;
@@ -73,11 +74,17 @@ pub fn wa(
     let refuse = |message| ExperimentError::spec(origin, message);
     let plan = DrivePlan::new(options, &spec).map_err(refuse)?;
     with_threads(options.threads, || {
-        let script = script::read(&spec, &drive.load, plan.page_bytes, progress)?;
+        let page_bytes = plan.flash.page.0;
+        let script = script::read(&spec, &drive.load, page_bytes, progress)?;
         let live_pages = live::peak(&script, drive.r#loop);
         let (working_pages, trace_pages) = (script.working_pages, script.run_pages);
         let logical_pages = plan.logical_pages(working_pages, live_pages).map_err(refuse)?;
-        let cases = plan.cases(logical_pages, spec.seed).map_err(refuse)?;
+        let cases = plan.cases(&spec, logical_pages).map_err(refuse)?;
+        let job = |case: &Case| {
+            let flash = case.spec.flash.as_ref()?;
+            Some(DriveJob::new(case, flash, logical_pages, plan.training.clone()))
+        };
+        let jobs: Vec<DriveJob> = cases.iter().filter_map(job).collect();
         let limit_pages = limit_pages(drive, logical_pages, trace_pages);
         let script = if plan.recycles() {
             check_length(limit_pages, spec.replay.max_accesses).map_err(refuse)?;
@@ -96,7 +103,7 @@ pub fn wa(
             progress,
         };
         let store = AnswerStore::open(options.out.as_deref(), false)?;
-        let found = run.cases(&cases, &store, origin)?;
+        let found = run.replay(&jobs, &store, origin)?;
         let reused = found.iter().filter(|(_, kept)| *kept).count();
         let cases = found.into_iter().map(|(answer, _)| answer).collect();
         let mut result = run.answer(&spec, cases);
@@ -150,10 +157,10 @@ impl DriveRun<'_> {
         self.limit_pages as f64 / f64::from(self.logical_pages)
     }
 
-    /// Replays every case, each on one thread; says of each whether its answer was kept.
-    fn cases(
+    /// Replays every job, each on one thread; says of each whether its answer was kept.
+    fn replay(
         &self,
-        cases: &[Case],
+        jobs: &[DriveJob],
         store: &AnswerStore,
         origin: &Path,
     ) -> Result<Vec<(AmplificationCase, bool)>, ExperimentError> {
@@ -170,7 +177,7 @@ impl DriveRun<'_> {
         let limit_pages = self.limit_pages;
         let parts = (POINTS / self.drive_writes()).round().clamp(1.0, 20.0);
         let every_pages = ((f64::from(self.logical_pages) / parts) as u64).max(1);
-        let total = Some((script.load_pages + limit_pages) * cases.len() as u64);
+        let total = Some((script.load_pages + limit_pages) * jobs.len() as u64);
         let done = AtomicU64::new(0);
         let tell = |news| {
             let done = done.fetch_add(news, Ordering::Relaxed) + news;
@@ -183,47 +190,44 @@ impl DriveRun<'_> {
             every_pages,
             tell: &tell,
         };
-        let keys = self.keys(cases, every_pages)?;
-        let answers = cases.par_iter().enumerate().map(|(index, case)| {
+        let keys = self.keys(jobs, every_pages)?;
+        in_parallel(jobs, |index, job| {
             let key = keys.get(index);
             let kept = key.and_then(|key| store.load::<DriveWork>(key).transpose()).transpose()?;
             if let Some((work, _)) = kept {
-                return Ok((self.case_answer(index, case, work), true));
+                return Ok((self.case_answer(job, work), true));
             }
-            let work = case.run(&work).map_err(|stop| failure(origin, case, stop, ""))?;
+            let work = job.run(&work).map_err(|stop| failure(origin, job, stop, ""))?;
             if let Some(key) = key {
                 store.save(key, &work, &[])?;
             }
-            Ok((self.case_answer(index, case, work), false))
-        });
-        // Collected in order first, so that the first case at fault is named on any schedule.
-        let answers: Vec<Result<(AmplificationCase, bool), ExperimentError>> = answers.collect();
-        answers.into_iter().collect()
+            Ok((self.case_answer(job, work), false))
+        })
     }
 
     /// What each case's answer is kept under; nothing when a trainer from outside has a say.
-    fn keys(&self, cases: &[Case], every_pages: u64) -> Result<Vec<String>, ExperimentError> {
+    fn keys(&self, jobs: &[DriveJob], every_pages: u64) -> Result<Vec<String>, ExperimentError> {
         if !matches!(self.plan.training, TrainingChoice::Native) {
             return Ok(Vec::new());
         }
         let (fingerprint, tenants) = (self.script.fingerprint(), text_of(&self.script.tenants)?);
-        let key = |case: &Case| {
+        let key = |job: &DriveJob| {
             let settings =
-                text_of(&(case.identity(), self.limit_pages, every_pages, self.rounds() > 1.0))?;
+                text_of(&(job.identity(), self.limit_pages, every_pages, self.rounds() > 1.0))?;
             Ok(AnswerStore::key(&settings, &tenants, fingerprint))
         };
-        cases.iter().map(key).collect()
+        jobs.iter().map(key).collect()
     }
 
-    fn case_answer(&self, index: usize, case: &Case, work: DriveWork) -> AmplificationCase {
-        let bound = flash::is_bound(&case.separation);
+    fn case_answer(&self, job: &DriveJob, work: DriveWork) -> AmplificationCase {
+        let bound = flash::is_bound(&job.separation);
         AmplificationCase {
-            case: index,
-            separation: plan::label(&case.separation),
-            reclaim: plan::label(&case.reclaim),
-            op: case.over_provisioning,
+            case: job.index,
+            separation: plan::label(&job.separation),
+            reclaim: plan::label(&job.reclaim),
+            op: job.over_provisioning,
             bound,
-            block_pages: case.geometry.block_pages,
+            block_pages: job.geometry.block_pages,
             flattered: self.rounds() > 1.0 && (bound || work.learning.is_some()),
             work,
         }
@@ -247,7 +251,7 @@ impl DriveRun<'_> {
             let word = "a repeated trace flatters schemes that learn or know the future (†)";
             warnings.push(format!("the trace was replayed {rounds:.1} times as asked; {word}"));
         }
-        warnings.extend(self.plan.training.warnings(answers, self.plan.page_bytes));
+        warnings.extend(self.plan.training.warnings(answers, self.plan.flash.page.0));
         warnings
     }
 
@@ -256,9 +260,9 @@ impl DriveRun<'_> {
         AmplificationAnswer {
             written: Written::here(),
             name: spec.name.clone(),
-            page_bytes: plan.page_bytes,
-            superblock_bytes: plan.page_bytes * u64::from(plan.block_pages),
-            reserve_superblocks: plan.reserve,
+            page_bytes: plan.flash.page.0,
+            superblock_bytes: plan.flash.superblock.0,
+            reserve_superblocks: plan.flash.reserve,
             logical_pages: self.logical_pages,
             working_pages: self.working_pages,
             live_pages: self.live_pages,
@@ -280,11 +284,11 @@ impl DriveRun<'_> {
     }
 }
 
-/// A case's failure: wrong settings are the caller's, a drive that cannot go on is the run's. The
+/// A job's failure: wrong settings are the caller's, a drive that cannot go on is the run's. The
 /// keys of the drive stand in `table` of a stack file, or are options where that is empty.
-fn failure(origin: &Path, case: &Case, stop: DriveStop, table: &str) -> ExperimentError {
-    let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
-    let op = flash::percent_text(case.over_provisioning);
+fn failure(origin: &Path, job: &DriveJob, stop: DriveStop, table: &str) -> ExperimentError {
+    let (separation, reclaim) = (plan::label(&job.separation), plan::label(&job.reclaim));
+    let op = flash::percent_text(job.over_provisioning);
     let scheme = format!("{separation}, {reclaim}, {op} over-provisioning");
     let spec = |message| ExperimentError::spec(origin, message);
     match stop {

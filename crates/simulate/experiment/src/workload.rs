@@ -171,8 +171,7 @@ impl<'a> Workload<'a> {
         let sum = Sum::new(self.stage.unwrap_or("replaying"), total, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let run = |(index, case): &(usize, &ResolvedCase<'_>)| {
-            let (drive, watcher) =
-                DriveUnderCache::new(&case.spec, case.capacity_blocks, case.index)?;
+            let (drive, watcher) = DriveUnderCache::new(case)?;
             let knows = case.needs.future != FutureKind::Nothing;
             let futures = if knows { futures.as_slice() } else { FutureSlice::None };
             let shared = ReplayInputs { futures, ..shared };
@@ -210,8 +209,7 @@ impl<'a> Workload<'a> {
         let stage = self.stage.unwrap_or("replaying (closed loop)");
         let sum = Sum::new(stage, total, self.progress);
         in_parallel(cases, |index, case| {
-            let (drive, watcher) =
-                DriveUnderCache::new(&case.spec, case.capacity_blocks, case.index)?;
+            let (drive, watcher) = DriveUnderCache::new(case)?;
             let found = Job::new(self, case).run_closed(watcher, &mut sum.part())?;
             then(index, Found { replayed: Replayed::Constant(found), drive })
         })

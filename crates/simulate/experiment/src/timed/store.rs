@@ -37,7 +37,7 @@ impl Job<'_> {
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let what = "what its tenants' volumes take";
         let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
-        let log = log(spec, flash, pages, self.case.index)?;
+        let log = log(self.case, flash, pages)?;
         let store = LogStore::new(device, log, settings).map_err(|error| match error {
             StoreError::TooSmall { .. } => refuse(format!(
                 "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",

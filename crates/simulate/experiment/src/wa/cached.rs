@@ -8,14 +8,14 @@
 //! overwritten, as by caches that issue no discards. Invariant: cached blocks have different places
 //! below the cache's size.
 
-use super::drive::{Case, DriveStop, Driven};
+use super::drive::{DriveJob, DriveStop, Driven};
 use super::plan::label;
 use super::steps::ScriptStep;
 use super::training::TrainingChoice;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
-use crate::spec::{FlashSpec, Spec};
-use cachewright_ftl::Geometry;
+use crate::case::ResolvedCase;
+use crate::spec::FlashSpec;
 use cachewright_result::drive::{CacheDrive, DriveWork};
 use cachewright_system::CacheObserver;
 use cachewright_types::{BlockId, Op};
@@ -37,27 +37,24 @@ pub type UnderCache = (Option<DriveUnderCache>, Option<Box<dyn CacheObserver>>);
 
 /// The drive under one cache, to be asked when the replay has ended.
 pub struct DriveUnderCache {
-    case: Case,
+    job: DriveJob,
     answer: DriveAnswer,
     settings: FlashSpec,
     origin: PathBuf,
 }
 
 impl DriveUnderCache {
-    /// The drive of a stack that has one, for a cache of so many blocks, and what the cache's lane
-    /// tells; `index` is the case's number. Errors: a drive that cannot be.
-    pub fn new(
-        spec: &Spec,
-        cache_blocks: u32,
-        index: usize,
-    ) -> Result<UnderCache, ExperimentError> {
+    /// The drive of a case that has one, and what the cache's lane tells. Errors: a drive that
+    /// cannot be.
+    pub fn new(case: &ResolvedCase<'_>) -> Result<UnderCache, ExperimentError> {
+        let (spec, cache_blocks) = (&case.spec, case.capacity_blocks);
         let Some(flash) = &spec.flash else { return Ok((None, None)) };
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let logical_pages = flash
             .logical_pages(cache_blocks.into(), block_pages, "the cache")
-            .map_err(|message| ExperimentError::spec(&spec.origin, message))?;
-        let case = case(spec, flash, logical_pages, index);
-        let mut drive = case.open().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
+            .map_err(|message| case.refuse(message))?;
+        let job = DriveJob::new(case, flash, logical_pages, TrainingChoice::default());
+        let mut drive = job.open().map_err(|stop| failure(&spec.origin, &job, stop, "flash"))?;
         drive.begin_course(u64::from(logical_pages) / PARTS);
         let answer = DriveAnswer::default();
         let host = DriveHost {
@@ -66,7 +63,7 @@ impl DriveUnderCache {
             answer: answer.clone(),
         };
         let found =
-            DriveUnderCache { case, answer, settings: flash.clone(), origin: spec.origin.clone() };
+            DriveUnderCache { job, answer, settings: flash.clone(), origin: spec.origin.clone() };
         Ok((Some(found), Some(Box::new(host))))
     }
 
@@ -74,8 +71,8 @@ impl DriveUnderCache {
     pub fn report(self) -> Result<CacheDrive, ExperimentError> {
         let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
         let answer = answer.unwrap_or(Err(DriveStop::Cancelled));
-        let work = answer.map_err(|stop| failure(&self.origin, &self.case, stop, "flash"))?;
-        let (flash, logical_pages) = (&self.settings, self.case.geometry.logical_pages);
+        let work = answer.map_err(|stop| failure(&self.origin, &self.job, stop, "flash"))?;
+        let (flash, logical_pages) = (&self.settings, self.job.geometry.logical_pages);
         let drive_writes = work.user_pages as f64 / f64::from(logical_pages);
         Ok(CacheDrive {
             separation: label(&flash.separation),
@@ -90,25 +87,6 @@ impl DriveUnderCache {
             drive_writes,
             steady: drive_writes >= FEW_DRIVE_WRITES,
         })
-    }
-}
-
-/// A stack's drive of so many pages; `index` is the case's number.
-pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Case {
-    Case {
-        separation: flash.separation.clone(),
-        reclaim: flash.reclaim.clone(),
-        over_provisioning: flash.over_provisioning.0,
-        geometry: Geometry::with_over_provisioning(
-            logical_pages,
-            flash.block_pages(),
-            flash.over_provisioning.0,
-            flash.reserve,
-        ),
-        page_bytes: flash.page.0,
-        seed: spec.seed,
-        training: TrainingChoice::default(),
-        index,
     }
 }
 

@@ -9,7 +9,8 @@ use super::plan::label;
 use super::steps::{ScriptStep, Stretch};
 use super::tally::DriveTally;
 use super::training::{self, TrainingChoice};
-use crate::spec::Scheme;
+use crate::case::Case;
+use crate::spec::{FlashSpec, Scheme};
 use cachewright_ftl::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
@@ -59,9 +60,9 @@ impl From<TrainError> for DriveStop {
     }
 }
 
-/// One combination of settings.
+/// One replay on the drive of a case: by itself, under a cache, or as the log of a store.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct DriveJob {
     /// Which pages share a superblock.
     pub separation: Scheme,
     /// Which superblock is cleaned next.
@@ -76,16 +77,40 @@ pub struct Case {
     pub seed: Seed,
     /// Where the models of a separation that learns come from.
     pub training: TrainingChoice,
-    /// Its number among the cases.
+    /// The number of the case.
     pub index: usize,
 }
 
-impl Case {
+impl DriveJob {
+    /// The drive of a case, which is `flash` with so many pages.
+    pub fn new(
+        case: &Case,
+        flash: &FlashSpec,
+        logical_pages: u32,
+        training: TrainingChoice,
+    ) -> DriveJob {
+        DriveJob {
+            separation: flash.separation.clone(),
+            reclaim: flash.reclaim.clone(),
+            over_provisioning: flash.over_provisioning.0,
+            geometry: Geometry::with_over_provisioning(
+                logical_pages,
+                flash.block_pages(),
+                flash.over_provisioning.0,
+                flash.reserve,
+            ),
+            page_bytes: flash.page.0,
+            seed: case.spec.seed,
+            training,
+            index: case.index,
+        }
+    }
+
     /// What tells the answer of this case from those of others, without its training. The text
     /// names no type or field, so that renaming one keeps the answers of earlier runs.
     pub fn identity(&self) -> String {
         // All fields are named, so that a new one is not left out unseen.
-        let Case {
+        let DriveJob {
             separation,
             reclaim,
             over_provisioning,
@@ -131,13 +156,13 @@ impl Case {
     /// A new drive.
     pub fn open(&self) -> Result<Box<dyn Driven>, DriveStop> {
         let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
-        cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
+        cachewright_ftl::separation::visit(&name, &pairs, Opening { job: self })?
     }
 
     /// The same drive's translation layer, for a caller that carries out its decisions.
     pub fn layer(&self) -> Result<Box<dyn Layer>, DriveStop> {
         let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
-        cachewright_ftl::separation::visit(&name, &pairs, Bare { case: self })?
+        cachewright_ftl::separation::visit(&name, &pairs, Bare { job: self })?
     }
 
     /// The translation layer under a separation of these settings.
@@ -191,29 +216,29 @@ pub trait Driven: Send {
 }
 
 struct Opening<'a> {
-    case: &'a Case,
+    job: &'a DriveJob,
 }
 
 impl SeparationVisitor for Opening<'_> {
     type Output = Result<Box<dyn Driven>, DriveStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
-        let case = self.case;
-        let ftl = case.ftl::<S>(&settings)?;
-        let tally = DriveTally::new(case.geometry.logical_pages, ftl.separation().streams());
+        let job = self.job;
+        let ftl = job.ftl::<S>(&settings)?;
+        let tally = DriveTally::new(job.geometry.logical_pages, ftl.separation().streams());
         Ok(Box::new(Drive { ftl, tally, course: Course::default(), reported: 0 }))
     }
 }
 
 struct Bare<'a> {
-    case: &'a Case,
+    job: &'a DriveJob,
 }
 
 impl SeparationVisitor for Bare<'_> {
     type Output = Result<Box<dyn Layer>, DriveStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
-        Ok(Box::new(self.case.ftl::<S>(&settings)?))
+        Ok(Box::new(self.job.ftl::<S>(&settings)?))
     }
 }
 
@@ -317,12 +342,12 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_setting_of_a_case_is_in_its_identity() {
+    fn every_setting_of_a_drive_is_in_its_identity() {
         let scheme = |name: &str, pairs: &[(&str, Setting)]| Scheme {
             name: name.to_owned(),
             pairs: pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
         };
-        let first = Case {
+        let first = DriveJob {
             separation: scheme("sepbit", &[]),
             reclaim: scheme("greedy", &[]),
             over_provisioning: 0.07,
@@ -337,14 +362,21 @@ mod tests {
             change(&mut case.geometry);
             case
         };
-        let set = |space| Case { geometry: Geometry { space, ..first.geometry }, ..first.clone() };
+        let set =
+            |space| DriveJob { geometry: Geometry { space, ..first.geometry }, ..first.clone() };
         let cases = [
             first.clone(),
-            Case { separation: scheme("dac", &[]), ..first.clone() },
-            Case { separation: scheme("dac", &[("regions", Setting::Int(3))]), ..first.clone() },
-            Case { separation: scheme("dac", &[("regions", Setting::Int(4))]), ..first.clone() },
-            Case { reclaim: scheme("death-rate", &[]), ..first.clone() },
-            Case { over_provisioning: 0.28, ..first.clone() },
+            DriveJob { separation: scheme("dac", &[]), ..first.clone() },
+            DriveJob {
+                separation: scheme("dac", &[("regions", Setting::Int(3))]),
+                ..first.clone()
+            },
+            DriveJob {
+                separation: scheme("dac", &[("regions", Setting::Int(4))]),
+                ..first.clone()
+            },
+            DriveJob { reclaim: scheme("death-rate", &[]), ..first.clone() },
+            DriveJob { over_provisioning: 0.28, ..first.clone() },
             geometry(|geometry| geometry.logical_pages = 999),
             geometry(|geometry| geometry.block_pages = 20),
             set(Space::Fixed { blocks: 107, reserve_blocks: 3, idle_blocks: 4 }),
@@ -352,11 +384,11 @@ mod tests {
             set(Space::Fixed { blocks: 108, reserve_blocks: 4, idle_blocks: 4 }),
             set(Space::GarbageShare { share: 0.15 }),
             set(Space::GarbageShare { share: 0.2 }),
-            Case { page_bytes: 16384, ..first.clone() },
-            Case { seed: Seed(2), ..first.clone() },
+            DriveJob { page_bytes: 16384, ..first.clone() },
+            DriveJob { seed: Seed(2), ..first.clone() },
         ];
-        let texts: HashSet<String> = cases.iter().map(Case::identity).collect();
+        let texts: HashSet<String> = cases.iter().map(DriveJob::identity).collect();
         assert_eq!(texts.len(), cases.len());
-        assert_eq!(Case { index: 7, ..first.clone() }.identity(), first.identity());
+        assert_eq!(DriveJob { index: 7, ..first.clone() }.identity(), first.identity());
     }
 }

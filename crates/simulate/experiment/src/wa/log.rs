@@ -3,21 +3,21 @@
 //! For: machines with `machine.system = "flash-store"`, whose stores decide exactly as the drives
 //! of `wa` do. Must never know: devices, time. Units: pages, segments (superblocks).
 
-use super::cached::case;
+use super::drive::DriveJob;
 use super::failure;
+use super::training::TrainingChoice;
 use crate::ExperimentError;
-use crate::spec::{FlashSpec, Spec};
+use crate::case::Case;
+use crate::spec::FlashSpec;
 use cachewright_device::store::StoreLayer;
 
-/// The translation layer of a store of so many pages; `index` is the case's number. Errors: a
-/// drive that cannot be.
+/// The translation layer of a store of a case, of so many pages. Errors: a drive that cannot be.
 pub fn log(
-    spec: &Spec,
+    case: &Case,
     flash: &FlashSpec,
     logical_pages: u32,
-    index: usize,
 ) -> Result<StoreLayer, ExperimentError> {
-    let case = case(spec, flash, logical_pages, index);
-    let layer = case.layer().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
-    Ok(StoreLayer { layer, geometry: case.geometry, page: flash.page })
+    let job = DriveJob::new(case, flash, logical_pages, TrainingChoice::default());
+    let layer = job.layer().map_err(|stop| failure(&case.spec.origin, &job, stop, "flash"))?;
+    Ok(StoreLayer { layer, geometry: job.geometry, page: flash.page })
 }

@@ -3,15 +3,17 @@
 //! For: refusing in words before a trace is read. Must never know: traces, results. Units: pages;
 //! over-provisioning is a ratio.
 
-use super::drive::Case;
 use super::options::{DriveOptions, WaOptions};
 use super::training::TrainingChoice;
+use crate::case::Case;
 use crate::spec::flash::{
     PAGE, PAGES_LIMIT, block_pages, check_over_provisioning, check_page, check_schemes,
 };
-use crate::spec::{Scheme, Spec};
+use crate::spec::{FlashSpec, Scheme, Spec};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
-use cachewright_types::{Bytes, Seed, Size, Value, parse_size};
+use cachewright_stack::FlashTable;
+use cachewright_types::declare::Percent;
+use cachewright_types::{Size, Value, parse_size};
 
 /// How large the drive is.
 #[derive(Clone, Copy, Debug)]
@@ -27,18 +29,14 @@ enum PlannedCapacity {
 /// Checked options.
 #[derive(Clone, Debug)]
 pub struct DrivePlan {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Pages of a superblock.
-    pub block_pages: u32,
+    /// The drive, but for its schemes and its over-provisioning.
+    pub flash: FlashSpec,
     /// What was left out and why.
     pub warnings: Vec<String>,
     /// Where models come from.
     pub training: TrainingChoice,
     /// Logical size of the drive as it was asked for.
     pub capacity_text: String,
-    /// Superblocks kept free for writes of the host.
-    pub reserve: u32,
     ops: Vec<f64>,
     separations: Vec<Scheme>,
     reclaims: Vec<Scheme>,
@@ -54,7 +52,7 @@ impl DrivePlan {
         let page = drive.page.or(own.page).unwrap_or(PAGE);
         check_page("page", page)?;
         let superblock = drive.superblock.unwrap_or(own.superblock);
-        let block_pages = block_pages("superblock", superblock, page)?;
+        block_pages("superblock", superblock, page)?;
         let capacity = match drive.capacity.as_str() {
             "auto" => PlannedCapacity::Written,
             "live" => PlannedCapacity::Live,
@@ -68,13 +66,12 @@ impl DrivePlan {
             let each = drive.op.iter().map(|op| check_over_provisioning("op", *op));
             each.collect::<Result<_, _>>()?
         };
+        let reserve = drive.reserve.unwrap_or(own.reserve);
         let mut plan = DrivePlan {
-            page_bytes: page.0,
-            block_pages,
+            flash: FlashSpec::of_pages(FlashTable { superblock, reserve, ..own }, page),
             warnings: Vec::new(),
             training: TrainingChoice::new(drive.model.as_deref(), options.trainer.as_ref())?,
             capacity_text: drive.capacity.clone(),
-            reserve: drive.reserve.unwrap_or(own.reserve),
             ops,
             separations: Vec::new(),
             reclaims: Vec::new(),
@@ -133,7 +130,7 @@ impl DrivePlan {
         let pages = match self.capacity {
             PlannedCapacity::Written => u64::from(working_pages),
             PlannedCapacity::Live => u64::from(live_pages),
-            PlannedCapacity::Of(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
+            PlannedCapacity::Of(Size::Bytes(bytes)) => bytes.0 / self.flash.page.0,
             PlannedCapacity::Of(Size::Blocks(blocks)) => blocks,
             PlannedCapacity::Of(Size::WorkingSetPercent(percent)) => {
                 (f64::from(working_pages) * percent / 100.0).round() as u64
@@ -149,30 +146,26 @@ impl DrivePlan {
         ))
     }
 
-    /// Every combination: over-provisioning, then separation, then reclaim. Errors: a drive of too
-    /// few superblocks.
-    pub fn cases(&self, logical_pages: u32, seed: Seed) -> Result<Vec<Case>, String> {
+    /// Every combination as a case of the stack with that drive: over-provisioning, then
+    /// separation, then reclaim. Errors: a drive of too few superblocks.
+    pub fn cases(&self, spec: &Spec, logical_pages: u32) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         for op in &self.ops {
-            let geometry = Geometry::with_over_provisioning(
-                logical_pages,
-                self.block_pages,
-                *op,
-                self.reserve,
-            );
+            let (block_pages, reserve) = (self.flash.block_pages(), self.flash.reserve);
+            let geometry =
+                Geometry::with_over_provisioning(logical_pages, block_pages, *op, reserve);
             self.check(&geometry)?;
             for separation in &self.separations {
                 for reclaim in &self.reclaims {
-                    cases.push(Case {
+                    let table = FlashTable {
                         separation: separation.clone(),
                         reclaim: reclaim.clone(),
-                        over_provisioning: *op,
-                        geometry,
-                        page_bytes: self.page_bytes,
-                        seed,
-                        training: self.training.clone(),
-                        index: cases.len(),
-                    });
+                        over_provisioning: Percent(*op),
+                        ..(*self.flash).clone()
+                    };
+                    let flash = Some(FlashSpec::of_pages(table, self.flash.page));
+                    let case = Case::single(Spec { flash, ..spec.clone() });
+                    cases.push(Case { index: cases.len(), ..case });
                 }
             }
         }
@@ -185,7 +178,7 @@ impl DrivePlan {
         if blocks > reserve_blocks {
             return Ok(());
         }
-        let superblock = Bytes(self.page_bytes * u64::from(self.block_pages));
+        let superblock = self.flash.superblock;
         Err(format!(
             "`superblock`: found {superblock}, of which a drive of {} pages has {blocks}, expected \
              more than the {reserve_blocks} kept free: a smaller `superblock`, more `op`, or a \
