@@ -1,7 +1,7 @@
 //! Result folders: a kept answer is whole, or counts as absent.
 #![no_main]
 
-use cachewright_experiment::store::AnswerStore;
+use cachewright_experiment::folder::AnswerStore;
 use cachewright_result::case::Case;
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;

@@ -1,16 +1,15 @@
-//! One combination of settings, and all combinations of what is varied.
+//! One combination of settings, all combinations of what is varied, and a case on what it replays.
 //!
-//! For: expanding `--vary` into cases in a fixed order, and telling which cases can share a
-//! recording. Must never know: how a case is run.
+//! Cases are expanded in a fixed order, the last key varying fastest.
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::history::{HistoryReader, TenantHistories};
 use crate::models::{Caching, Library};
 use crate::needs::Needs;
 use crate::progress::{OnProgress, Progress};
+use crate::record;
 use crate::record::Kept;
-use crate::recorded;
+use crate::record::{HistoryReader, TenantHistories};
 use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key, replayed};
 use cachewright_partition::{Models, Need, Partitioner};
 use cachewright_stack::{Shared, StackFile, Warmup};
@@ -109,7 +108,7 @@ pub fn expand_with(
         let needs = Needs::of(&spec);
         let models = library.models(&spec, &needs)?;
         let caching = library.caching(&spec, &needs)?;
-        let divisions = recorded::divisions(&spec)?.map(Arc::new);
+        let divisions = record::divisions(&spec)?.map(Arc::new);
         let histories = histories.histories(&spec, &needs, progress)?;
         cases.push(Case { index, spec, varied, models, caching, histories, divisions, needs });
     }

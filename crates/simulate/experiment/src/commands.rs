@@ -1,8 +1,6 @@
 //! The commands whose options are declared here, once for Rust, Python and the command line.
 //!
 //! `segments` and `labels` are functions of Python, which commands of `train` call.
-//!
-//! For: the extension, the generated types of Python and tests. Must never know: any option.
 
 use crate::oracle::OracleOptions;
 use crate::segments::StepOptions;

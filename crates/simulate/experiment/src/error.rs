@@ -1,6 +1,4 @@
 //! Why an experiment could not be run, in the user's words.
-//!
-//! For: one error type at the border to the command line and Python. Must never know: exit codes.
 
 use cachewright_curve::CurveError;
 use cachewright_system::RecordError;

@@ -1,14 +1,29 @@
-//! A result folder: whose results it holds, and the document of one call.
+//! A result folder: whose results it holds, its documents, the answers kept case by case, and
+//! tables in Parquet.
 //!
-//! For: `mrc.json`, `plan.json`, and refusing to replace the result of another stack. A document
-//! appears whole or not at all. Must never know: what a result says beside its name and tenants.
-//! Two stacks are the same if their names, their tenants' names and the file names of their traces
-//! are: other settings are other cases of one stack.
+//! Every file appears whole or not at all. Two stacks are the same if their names, their tenants'
+//! names and the file names of their traces are: other settings are other cases of one stack.
 
-use crate::part::PartialFile;
-use crate::{ExperimentError, Spec, json};
+use crate::{ExperimentError, Spec, VERSION, json};
+use cachewright_result::run::RunAnswer;
+use cachewright_result::series::SeriesRow;
+use cachewright_result::written::SCHEMA_VERSION;
+use cachewright_system::Row;
+use cachewright_system::series::QuotaState;
+use cachewright_types::seed::mix;
+use parquet::basic::Compression;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The document of a folder of `run` and `compare`.
 pub const RESULT: &str = "result.json";
@@ -137,8 +152,275 @@ pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Expe
     write_whole(path, &json::page(document)?)
 }
 
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
+fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
     let part = PartialFile::new(path);
     std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
     part.finish()
+}
+
+/// Parts begun by this process.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
+/// A file that is being written.
+/// It stands beside its target under a name of its own, so that no other writer touches it, in this
+/// process or another; it is removed unless it was finished.
+pub(crate) struct PartialFile {
+    part: PathBuf,
+    target: PathBuf,
+    finished: bool,
+}
+
+impl PartialFile {
+    /// The part of what will stand at `target`.
+    pub fn new(target: &Path) -> PartialFile {
+        let number = PARTS.fetch_add(1, Ordering::Relaxed);
+        let part = target.with_extension(format!("{}-{number}.part", std::process::id()));
+        PartialFile { part, target: target.to_owned(), finished: false }
+    }
+
+    /// Where to write.
+    pub fn path(&self) -> &Path {
+        &self.part
+    }
+
+    /// Puts what was written in its place. Errors: the operating system's.
+    pub fn finish(mut self) -> Result<(), ExperimentError> {
+        std::fs::rename(&self.part, &self.target).map_err(|error| self.failure(&error))?;
+        self.finished = true;
+        Ok(())
+    }
+
+    /// Why the target could not be written.
+    pub fn failure(&self, error: &dyn std::fmt::Display) -> ExperimentError {
+        ExperimentError::io(&self.target, error)
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if !self.finished {
+            // There may be none; and what failed is said already.
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// The shape of kept answers; another one, or another schema of documents, makes all of them
+/// unknown.
+const SHAPE: u32 = 4;
+
+/// Where answers are kept, if anywhere.
+/// A key is made of the versions, the resolved settings and the traces' identity; a changed input
+/// has another key, so stale answers are never used.
+pub struct AnswerStore {
+    cases: Option<PathBuf>,
+    fresh: bool,
+    /// Answers written and found so far.
+    kept: AtomicUsize,
+}
+
+impl AnswerStore {
+    /// Whether answers are kept at all.
+    pub fn keeps(&self) -> bool {
+        self.cases.is_some()
+    }
+
+    /// Answers of this run that the folder holds.
+    pub fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// Opens (and makes) the directory; with `fresh` old answers are not read. Errors: a file is
+    /// in its place, the operating system's.
+    pub fn open(out: Option<&Path>, fresh: bool) -> Result<AnswerStore, ExperimentError> {
+        let cases = out.map(|out| out.join("cases"));
+        if let (Some(out), Some(cases)) = (out, &cases) {
+            make_folder(out, cases)?;
+        }
+        Ok(AnswerStore { cases, fresh, kept: AtomicUsize::new(0) })
+    }
+
+    /// The key of a case, from its settings and the facts read from its traces, both as JSON text,
+    /// and the fingerprint of their block accesses.
+    pub fn key(resolved: &str, tenants: &str, fingerprint: u64) -> String {
+        let text =
+            format!("{VERSION} {SCHEMA_VERSION} {SHAPE} {resolved} {tenants} {fingerprint:x}");
+        let hash = |seed: u64| text.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
+        format!("{:016x}{:016x}", hash(1), hash(2))
+    }
+
+    /// The answer kept under `key`; one that cannot be read is none.
+    pub fn load<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<(T, Vec<Row>)>, ExperimentError> {
+        let Some(cases) = self.cases.as_ref().filter(|_| !self.fresh) else { return Ok(None) };
+        let path = cases.join(format!("{key}.json"));
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ExperimentError::io(&path, error)),
+        };
+        let kept: Option<(T, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
+        self.kept.fetch_add(usize::from(kept.is_some()), Ordering::Relaxed);
+        Ok(kept.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
+    }
+
+    /// Keeps an answer; it appears whole or not at all.
+    pub fn save(
+        &self,
+        key: &str,
+        answer: &impl Serialize,
+        rows: &[Row],
+    ) -> Result<(), ExperimentError> {
+        let Some(cases) = &self.cases else { return Ok(()) };
+        let rows: Vec<[u64; 8]> = rows.iter().map(columns_of).collect();
+        write_whole(&cases.join(format!("{key}.json")), &json::text(&(answer, rows))?)?;
+        self.kept.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes `result.json`.
+    pub fn write_result(&self, out: &Path, result: &RunAnswer) -> Result<(), ExperimentError> {
+        write_document(&out.join(RESULT), result)
+    }
+}
+
+fn columns_of(row: &Row) -> [u64; 8] {
+    let (window, tenant) = (u64::from(row.window), u64::from(row.tenant));
+    let (held, quota) = (row.occupancy_blocks, row.quota_blocks);
+    [window, row.time_ns, tenant, row.accesses, row.hits, held, quota, row.state as u64]
+}
+
+fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8]) -> Row {
+    Row {
+        window: window as u32,
+        time_ns,
+        tenant: tenant as u32,
+        accesses,
+        hits,
+        occupancy_blocks: held,
+        quota_blocks: quota,
+        state: QuotaState::ALL.get(state as usize).copied().unwrap_or_default(),
+    }
+}
+
+/// `series.parquet`: the tenant 4294967295 stands for all; states are 0 none, 1 supply, 2 demand, 3
+/// stable; one row group.
+const SCHEMA: &str = "message series {
+    REQUIRED INT32 case (UINT_32);
+    REQUIRED INT32 window (UINT_32);
+    REQUIRED INT64 time_ns (UINT_64);
+    REQUIRED INT32 tenant (UINT_32);
+    REQUIRED INT64 accesses (UINT_64);
+    REQUIRED INT64 hits (UINT_64);
+    REQUIRED INT64 occupancy_blocks (UINT_64);
+    REQUIRED INT64 quota_blocks (UINT_64);
+    REQUIRED INT32 state (UINT_32);
+}";
+
+/// Rows of several cases: (case, row).
+pub type Rows = Vec<(u32, Row)>;
+/// The columns of a file that are being written.
+pub(crate) type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, File>;
+
+/// Writes the rows; the file appears whole or not at all.
+pub fn write_series(path: &Path, rows: &Rows) -> Result<(), ExperimentError> {
+    write_file(path, SCHEMA, |group| columns(group, rows))
+}
+
+/// Writes a file of one row group, whose columns `fill` writes in the order of `schema`; it appears
+/// whole or not at all.
+pub(crate) fn write_file(
+    path: &Path,
+    schema: &str,
+    fill: impl FnOnce(&mut RowGroupWriter<'_>) -> Result<(), ParquetError>,
+) -> Result<(), ExperimentError> {
+    let part = PartialFile::new(path);
+    let file = File::create(part.path()).map_err(|error| part.failure(&error))?;
+    write_to(file, schema, fill).map_err(|error| part.failure(&error))?;
+    part.finish()
+}
+
+fn write_to(
+    file: File,
+    schema: &str,
+    fill: impl FnOnce(&mut RowGroupWriter<'_>) -> Result<(), ParquetError>,
+) -> Result<(), ParquetError> {
+    let schema = Arc::new(parse_message_type(schema)?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_created_by(format!("cachewright {}", crate::VERSION))
+        .build();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    fill(&mut group)?;
+    group.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn columns(group: &mut RowGroupWriter<'_>, rows: &Rows) -> Result<(), ParquetError> {
+    column::<Int32Type, _, _>(group, rows, |(case, _)| *case as i32)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.window as i32)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.time_ns as i64)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.tenant as i32)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.accesses as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.hits as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.occupancy_blocks as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.quota_blocks as i64)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.state as i32)
+}
+
+/// Writes rows of numbers in order, as wide as `schema` says; returns whether there are any, since
+/// without them there is no file.
+pub(crate) fn write_numbers<const N: usize>(
+    path: &Path,
+    schema: &str,
+    rows: &mut [[u64; N]],
+) -> Result<bool, ExperimentError> {
+    rows.sort_unstable();
+    if rows.is_empty() {
+        return Ok(false);
+    }
+    write_file(path, schema, |group| {
+        for place in 0..N {
+            let Some(mut column) = group.next_column()? else { break };
+            let values = rows.iter().map(|row| row[place]);
+            if let ColumnWriter::Int32ColumnWriter(narrow) = column.untyped() {
+                let values: Vec<i32> = values.map(|value| value as i32).collect();
+                narrow.write_batch(&values, None, None)?;
+            } else {
+                let values: Vec<i64> = values.map(|value| value as i64).collect();
+                column.typed::<Int64Type>().write_batch(&values, None, None)?;
+            }
+            column.close()?;
+        }
+        Ok(())
+    })?;
+    Ok(true)
+}
+
+/// Writes the next column of a group.
+pub(crate) fn column<D: DataType, R, F: Fn(&R) -> D::T>(
+    group: &mut RowGroupWriter<'_>,
+    rows: &[R],
+    value: F,
+) -> Result<(), ParquetError> {
+    let values: Vec<D::T> = rows.iter().map(value).collect();
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<D>().write_batch(&values, None, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+/// The rows as a result without a directory has them.
+pub fn plain_rows(rows: &Rows) -> Vec<SeriesRow> {
+    let plain = |(case, row): &(u32, Row)| {
+        let (held, quota, state) = (row.occupancy_blocks, row.quota_blocks, row.state as u8);
+        let (accesses, hits) = (row.accesses, row.hits);
+        (*case, row.window, row.time_ns, row.tenant, accesses, hits, held, quota, state)
+    };
+    rows.iter().map(plain).collect()
 }

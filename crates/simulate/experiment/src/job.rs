@@ -4,22 +4,23 @@
 //! ladders of sizes are all made of jobs. Here a job builds its cache and its control loop: the
 //! name of a policy becomes its type once per job.
 
-use crate::ExperimentError;
-use crate::case::ResolvedCase;
-use crate::curves;
-use crate::pace::pace;
+use crate::case::{Case, ResolvedCase};
+use crate::spec::TenantSpec;
 use crate::timed::ResponseOutlook;
 use crate::workload::Workload;
+use crate::{ExperimentError, profiles};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered, Shadowed};
 use cachewright_stack::Goal;
-use cachewright_stack::tables::Shadow;
-use cachewright_system::Control;
-use cachewright_system::event_loop::{ConstantRun, Durations, Replay, StepClock, run_constant};
+use cachewright_stack::tables::{Lengths, Shadow};
+use cachewright_system::event_loop::{
+    ConstantRun, Durations, Loop, NEVER_NS, Noise, Replay, StepClock, run_constant,
+};
 use cachewright_system::profile::{FirstAccesses, Machined, PolicyInputs};
-use cachewright_system::{CacheObserver, EngineLane, Lane, Recording, SignalNeeds};
+use cachewright_system::{CacheObserver, Control, EngineLane, Lane, Recording, SignalNeeds};
 use cachewright_types::TenantId;
+use cachewright_types::declare::Nested;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -243,8 +244,37 @@ impl<'a> Job<'a> {
 /// What the partitioner of a case of so many blocks is told at each interval.
 pub fn wanted(case: &ResolvedCase<'_>, capacity_blocks: u32) -> SignalNeeds {
     SignalNeeds {
-        curves: curves::of_intervals(case, capacity_blocks),
+        curves: profiles::of_intervals(case, capacity_blocks),
         steps: case.needs.steps,
         signals: case.needs.signals(),
     }
+}
+
+/// The loop that a case asks for.
+pub fn pace(case: &Case) -> Loop {
+    if !case.spec.replay.closed() {
+        return Loop::Open;
+    }
+    let tenants = || case.spec.tenants.iter();
+    Loop::Closed {
+        queue_depth: tenants().map(|tenant| tenant.queue_depth).collect(),
+        think_ns: tenants().map(|tenant| tenant.think_time.0).collect(),
+        recorded: tenants().map(|tenant| tenant.recorded_pauses()).collect(),
+        start_ns: tenants().map(|tenant| tenant.start.0).collect(),
+        stop_ns: tenants().map(|tenant| tenant.until.map_or(NEVER_NS, |time| time.0)).collect(),
+        noise: tenants().map(|tenant| noise(case, tenant)).collect(),
+        repeat: tenants().map(|tenant| tenant.repeat).collect(),
+    }
+}
+
+/// A tenant's periods, by the seed of the case and its name: other tenants change nothing.
+fn noise(case: &Case, tenant: &TenantSpec) -> Option<Noise> {
+    let seed = case.spec.seed.derive("noise").derive(&tenant.name);
+    tenant.noise.as_ref().map(|Nested(found)| Noise {
+        on_ns: found.on.map_or(0, |mean| mean.0),
+        off_ns: found.off.map_or(0, |mean| mean.0),
+        off_depth: found.off_depth,
+        exponential: found.lengths == Lengths::Exponential,
+        seed,
+    })
 }

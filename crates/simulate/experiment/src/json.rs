@@ -1,7 +1,6 @@
-//! Answers as JSON: the one place where they are written.
+//! Answers as JSON: documents that callers get, files of result folders, keys of kept answers.
 //!
-//! For: documents that callers get, files of result folders, keys of kept answers. Must never
-//! know: what an answer says. The order of keys is that of the fields (see `cachewright-result`).
+//! The order of keys is that of the fields (see `cachewright-result`).
 
 use crate::ExperimentError;
 use serde::Serialize;

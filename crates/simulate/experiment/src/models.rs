@@ -1,8 +1,7 @@
 //! Trained models that partitioners and policies are given, as files.
 //!
-//! For: reading them before anything is replayed, once for all cases that name the same. Must never
-//! know: what is computed from them. A file is read where a case's partitioner or policy needs it;
-//! others do not hear it.
+//! A file is read before anything is replayed, once for all cases that name it, where a case's
+//! partitioner or policy needs it; others do not hear it.
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;

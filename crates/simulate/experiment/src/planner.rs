@@ -1,36 +1,37 @@
 //! The capacity planner: the smallest cache that meets the tenants' goals, and its split.
 //!
-//! For: `plan`. What each tenant needs alone, and what each partitioner needs for all of them, both
-//! by replaying the whole workload at sizes that close in on the answer. Must never know: how
-//! answers are drawn. Units: blocks; hit ratios from 0 to 1. The question is the one Patrick et al.
-//! answer in section V ("the smallest cache size that is able to satisfy the QoS").
+//! What each tenant needs alone, and what each partitioner needs for all of them, are found by
+//! replaying the whole workload at sizes that close in on the answer. Units: blocks; hit ratios
+//! from 0 to 1. The question is the one Patrick et al. answer in section V ("the smallest cache
+//! size that is able to satisfy the QoS").
 //!
 //! A size counts when every goal is met there over the whole run; the search takes goals to stay
-//! met at larger sizes, which holds for LRU in partitions of fixed size. Where a measured size
-//! says otherwise, the answer carries a warning. Tenants without a goal take part in every replay
-//! and get what the partitioner leaves them.
-
-mod alone;
-mod choice;
-mod search;
+//! met at larger sizes, which holds for LRU in partitions of fixed size. Where a measured size says
+//! otherwise, the answer carries a warning. Tenants without a goal take part in every replay and
+//! get what the partitioner leaves them.
 
 use crate::case::{Case, ResolvedCase, expand, single};
 use crate::folder::DocumentPlace;
+use crate::job::Job;
 use crate::json::document;
-use crate::progress::{OnProgress, with_threads};
+use crate::models::Caching;
+use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
 use crate::spec::{Goal, replayed, resolved};
 use crate::workload::Workload;
 use crate::{ExperimentError, Spec};
+use cachewright_partition::{Need, registry};
+use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
 use cachewright_stack::StackFile;
 use cachewright_stack::cache::AUTO;
 use cachewright_system::LaneResult;
-use cachewright_types::declare;
+use cachewright_system::profile::FirstAccesses;
 use cachewright_types::declare::Declared;
 use cachewright_types::measure::Counts;
-use search::{between, bracket};
+use cachewright_types::{TenantId, declare};
+use rayon::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,7 @@ pub fn plan(
     let mut notes = notes(&spec);
     let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
-        None => choice::by_default(&file, &mut notes)?,
+        None => by_default(&file, &mut notes)?,
     };
     let mut kept = Kept { times: true, ..first.kept() };
     for name in &partitions {
@@ -282,4 +283,130 @@ fn with_hits_only(mut case: Case) -> Case {
 fn best(sized: &[PlanPartition]) -> Option<String> {
     let met = sized.iter().filter(|answer| answer.smallest_blocks.is_some());
     met.min_by_key(|answer| answer.smallest_blocks).map(|answer| answer.partition.clone())
+}
+
+/// Divisions that ignore goals: what keeping goals is worth.
+const BLIND: [&str; 3] = ["hull", "equal", "shared"];
+
+/// Every partitioner that needs goals, in the order of the registry, then those that ignore them.
+/// One that the stack lacks something for is left out; `notes` says so of those that keep goals.
+fn by_default(file: &StackFile, notes: &mut Vec<String>) -> Result<Vec<String>, ExperimentError> {
+    let entries = registry::entries();
+    let keepers = entries.iter().filter(|entry| entry.needs.contains(&Need::Goal));
+    let keepers: Vec<&str> = keepers.map(|entry| entry.name).collect();
+    let mut found = Vec::new();
+    for name in keepers.iter().chain(&BLIND) {
+        let case = single(&with(file, name)?)?;
+        match case.check_schemes() {
+            Ok(_) => found.push((*name).to_owned()),
+            Err(error) if keepers.contains(name) => {
+                notes.push(format!("`{name}` is left out: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Planner<'_> {
+    /// Each tenant's smallest cache of its own, if it has a goal and any size meets it, and the hit
+    /// ratio of one that holds all it touches.
+    fn alone(&self, case: &ResolvedCase<'_>) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+        let stage = "sizing each tenant alone";
+        if !(self.progress)(Progress { stage, done: 0, total: None }) {
+            return Err(ExperimentError::Cancelled);
+        }
+        let need = |(place, &goal): (usize, &Option<f64>)| {
+            let head = Job::new(self.workload, case).head(
+                TenantId(place as u16),
+                1.0,
+                case.needs.inputs(),
+            );
+            let spec = &case.spec;
+            let caching = &case.caching;
+            let visitor = AloneSearch { head: &head, spec, caching, goal };
+            let policy = &spec.cache.policy;
+            cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
+                .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))
+        };
+        self.goals.par_iter().enumerate().map(need).collect()
+    }
+}
+
+/// The search for one tenant's own cache, by halving.
+struct AloneSearch<'a> {
+    head: &'a FirstAccesses,
+    spec: &'a Spec,
+    caching: &'a Caching,
+    /// Nothing for a tenant without a goal, of which only the best is found.
+    goal: Option<f64>,
+}
+
+impl PolicyVisitor for AloneSearch<'_> {
+    type Output = (Option<u32>, f64);
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
+        let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
+        let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
+        let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
+        let max_blocks = self.head.distinct_blocks().max(1);
+        let best = ratio(max_blocks);
+        let Some(goal) = self.goal.filter(|goal| best >= *goal) else { return (None, best) };
+        let (mut low, mut high) = (0, max_blocks);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if ratio(middle) >= goal { high = middle } else { low = middle }
+        }
+        (Some(high), best)
+    }
+}
+
+/// Sizes tried between two replays of the workload.
+const SIZES: u32 = 8;
+
+/// The largest size known not to meet the goals below the smallest that does.
+fn bracket(tried: &BTreeMap<u32, Tried>, max_blocks: u32) -> (u32, u32) {
+    let high = tried.iter().find(|(_, answer)| answer.met).map_or(max_blocks, |(size, _)| *size);
+    let low = tried.range(..high).next_back().map_or(0, |(size, _)| *size);
+    (low, high)
+}
+
+/// Up to [`SIZES`] sizes strictly between two, in equal ratios while they are far apart.
+fn between(low: u32, high: u32) -> Vec<u32> {
+    let (from, to) = (f64::from(low.max(1)), f64::from(high));
+    let step = |part: u32| {
+        let share = f64::from(part) / f64::from(SIZES + 1);
+        if to > 2.0 * from { from * (to / from).powf(share) } else { from + (to - from) * share }
+    };
+    let mut sizes: Vec<u32> = (1..=SIZES).map(|part| step(part).round() as u32).collect();
+    if low == 0 {
+        sizes.push(1);
+    }
+    sizes.retain(|size| *size > low && *size < high);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_close_in_from_both_ends() {
+        assert_eq!(between(0, 2), [1]);
+        assert_eq!(between(10, 11), [0; 0]);
+        let wide = between(0, 100_000);
+        assert!(wide.len() == 9 && wide[0] == 1 && wide.windows(2).all(|w| w[0] < w[1]));
+        let near = between(1000, 1090);
+        assert_eq!(near, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080]);
+    }
+
+    #[test]
+    fn the_bracket_is_the_first_size_that_meets_all() {
+        let tried = |met| Tried { met, hit_ratios: Vec::new(), quota_blocks: Vec::new() };
+        let sizes = [(1, false), (5, false), (9, true), (20, false), (30, true)];
+        let tried: BTreeMap<u32, Tried> = sizes.map(|(size, met)| (size, tried(met))).into();
+        assert_eq!(bracket(&tried, 30), (5, 9));
+    }
 }

@@ -1,6 +1,4 @@
-//! Progress of a long run.
-//!
-//! For: telling the caller how far a stage is, and being told to stop. Must never know: clocks.
+//! Progress of a long run, which its caller can stop, and the threads of a run.
 
 use crate::ExperimentError;
 use std::sync::atomic::{AtomicU64, Ordering};

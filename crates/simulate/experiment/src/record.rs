@@ -1,19 +1,23 @@
-//! From a spec's tenants to a recording and what is said of their traces.
-//!
-//! For: opening and decoding once what many cases replay. Must never know: caches.
+//! What is read before a replay: the tenants' traces as a recording, their histories, and divisions
+//! that a live server has recorded.
 
 use crate::ExperimentError;
 use crate::case::{Case, recorded_end};
+use crate::needs::Needs;
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Spec, TenantSpec, block_kind};
+use crate::spec::{Front, Spec, TenantSpec, block_kind};
+use cachewright_partition::fixed::Recorded;
 use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
 use cachewright_stack::Warmup;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
-use cachewright_trace::formats;
-use cachewright_trace::merge::{self, MergedRequests, TenantInput, WorkloadBatch};
-use cachewright_types::Nanos;
+use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
+use cachewright_trace::{Divisions, divisions_path, formats, merge};
+use cachewright_types::seed::mix;
+use cachewright_types::{Bytes, Nanos};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A recording and the facts of its tenants.
 pub struct RecordedTenants {
@@ -237,4 +241,181 @@ pub(crate) fn column(
              future",
         )
     })
+}
+
+/// The history of each tenant that has one; nothing where none is wanted.
+pub type TenantHistories = Arc<Vec<Option<Recording>>>;
+
+/// The histories of some cases.
+/// A history is read where a case's partitioner wants something ahead, once for all cases that name
+/// the same.
+#[derive(Default)]
+pub struct HistoryReader {
+    read: Vec<(String, TenantHistories)>,
+}
+
+impl HistoryReader {
+    /// The histories that the partitioner of a stack takes something from. Errors: a file that
+    /// cannot be read or says nothing, by its key; cancelled.
+    pub fn histories(
+        &mut self,
+        spec: &Spec,
+        needs: &Needs,
+        progress: OnProgress<'_>,
+    ) -> Result<TenantHistories, ExperimentError> {
+        let named = spec.tenants.iter().any(|tenant| tenant.history.is_some());
+        if !named || !needs.reads_ahead {
+            return Ok(Arc::default());
+        }
+        let requests = needs.inputs().requests;
+        let inputs: Vec<_> = spec.tenants.iter().map(reading).collect();
+        let (kind, trims) = (block_kind(spec), spec.cache.drops_trimmed());
+        let cutoff = spec.cache.cutoff();
+        let words = format!("{inputs:?} {kind:?} {trims} {requests} {cutoff:?}");
+        if let Some((_, known)) = self.read.iter().find(|(other, _)| *other == words) {
+            return Ok(Arc::clone(known));
+        }
+        let history = |(index, tenant): (usize, &TenantSpec)| {
+            let Some(path) = &tenant.history else { return Ok(None) };
+            let recorder = Recorder::new(1, kind, trims, spec.replay.max_accesses);
+            let recorder = recorder.cutting_off(cutoff);
+            let recorder = if requests { recorder.with_requests() } else { recorder };
+            recorded(tenant, path, recorder, progress).map(Some).map_err(|error| {
+                let key = format!("tenant[{}].history", index + 1);
+                match error.is_cancelled() {
+                    true => error,
+                    false => ExperimentError::spec(&spec.origin, format!("`{key}`: {error}")),
+                }
+            })
+        };
+        let read: Result<_, _> = spec.tenants.iter().enumerate().map(history).collect();
+        let read = Arc::new(read?);
+        self.read.push((words, Arc::clone(&read)));
+        Ok(read)
+    }
+}
+
+/// All that decides what is read of a tenant's history.
+fn reading(tenant: &TenantSpec) -> impl std::fmt::Debug + use<> {
+    let (options, volume) = (tenant.open.clone(), tenant.volume.clone());
+    let (times, operation) = ((tenant.time_scale, tenant.start, tenant.sort), tenant.becomes());
+    (tenant.history.clone(), options, volume, times, operation, tenant.sample, tenant.request)
+}
+
+fn recorded(
+    tenant: &TenantSpec,
+    path: &Path,
+    recorder: Recorder,
+    progress: OnProgress<'_>,
+) -> Result<Recording, ExperimentError> {
+    let refuse = |found: &str, expected: &str| {
+        Err(ExperimentError::Option(format!("found {found}, expected {expected}")))
+    };
+    if !path.is_file() {
+        return refuse(&format!("no file `{}`", path.display()), "a trace");
+    }
+    let mut workload = MergedRequests::open(vec![tenant.input(path)])?;
+    let total = workload.requests_hint();
+    let tell = |done| progress(Progress { stage: "reading histories", done, total });
+    let recording = recorder.record(&mut workload, tell)?;
+    match recording.totals.first() {
+        Some(totals) if totals.block_accesses > 0 => Ok(recording),
+        _ => refuse("no reads and writes", "some"),
+    }
+}
+
+/// A number that differs for different histories, but for accidents; 0 without any.
+pub fn histories_fingerprint(histories: &TenantHistories) -> u64 {
+    let print = |history: &Option<Recording>| history.as_ref().map_or(1, Recording::fingerprint);
+    histories.iter().fold(0, |hash, history| mix(hash ^ print(history)))
+}
+
+/// The path of a stack's recorded divisions, if it names a file.
+fn path_of(spec: &Spec) -> Option<PathBuf> {
+    let text = spec.replay.divisions.as_ref()?;
+    Some(spec.origin.parent().unwrap_or(Path::new("")).join(text))
+}
+
+/// A refusal of the key.
+fn refuse(spec: &Spec, found: &str, expected: &str) -> ExperimentError {
+    let message = format!("`replay.divisions`: found {found}, expected {expected}");
+    ExperimentError::spec(&spec.origin, message)
+}
+
+/// The recorded divisions that a stack names; whether its trace is the one beside them is not
+/// known. Errors: a file that cannot be read, or is of another stack; a replay that cannot make
+/// them again.
+pub fn divisions(spec: &Spec) -> Result<Option<Divisions>, ExperimentError> {
+    let Some(path) = path_of(spec) else { return Ok(None) };
+    check_replay(spec)?;
+    if !path.is_file() {
+        let (found, beside) = (path.display(), divisions_path(Path::new("TRACE")));
+        let expected = format!("the file `{}` that a live server recorded", beside.display());
+        return Err(refuse(spec, &format!("no file `{found}`"), &expected));
+    }
+    let divisions = Divisions::read(&path)?;
+    let (head, cache) = (&divisions.head, &spec.cache);
+    let (partition, interval) = (&cache.partition.name, spec.replay.interval);
+    if head.partition != *partition {
+        let found = format!("divisions by `{}`", head.partition);
+        return Err(refuse(spec, &found, &format!("those of `cache.partition`, `{partition}`")));
+    }
+    if head.interval_ns != interval.0 {
+        let found = format!("an interval of {}", Nanos(head.interval_ns).exact());
+        let expected = format!("that of `replay.interval`, {}", interval.exact());
+        return Err(refuse(spec, &found, &expected));
+    }
+    if head.block_bytes != cache.block.0 {
+        let found = format!("blocks of {}", Bytes(head.block_bytes));
+        return Err(refuse(spec, &found, &format!("those of `cache.block`, {}", cache.block)));
+    }
+    let names: Vec<&str> = spec.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    if head.tenants != names {
+        let found = format!("the tenants {}", head.tenants.join(", "));
+        return Err(refuse(spec, &found, &format!("those of the stack: {}", names.join(", "))));
+    }
+    Ok(Some(divisions))
+}
+
+/// Errors: requests arrive at other times than recorded, or something else divides, too.
+fn check_replay(spec: &Spec) -> Result<(), ExperimentError> {
+    if spec.replay.closed() {
+        return Err(refuse(spec, "`replay.loop = \"closed\"`", "`open` with recorded divisions"));
+    }
+    if spec.cache.layout.name != "striped" {
+        let found = format!("the layout `{}`", spec.cache.layout.name);
+        return Err(refuse(spec, &found, "`striped` with recorded divisions"));
+    }
+    let front = spec.stack.as_ref().map(|stack| &stack.front);
+    if matches!(front, Some(Front::DataCache(_))) {
+        return Err(refuse(spec, "`machine.system = \"ssd\"`", "another with recorded divisions"));
+    }
+    Ok(())
+}
+
+/// A number that differs for different divisions, but for accidents; 0 without any.
+pub fn divisions_fingerprint(divisions: Option<&Divisions>) -> u64 {
+    let Some(divisions) = divisions else { return 0 };
+    let row = |hash: u64, row: &cachewright_trace::DivisionRow| {
+        row.quotas.iter().fold(mix(hash ^ row.time_ns), |hash, quota| mix(hash ^ u64::from(*quota)))
+    };
+    divisions.rows.iter().fold(mix(u64::from(divisions.head.capacity_blocks)), row)
+}
+
+impl Case {
+    /// What makes the recorded divisions again in a cache of so many blocks, if there are some.
+    /// Errors: they are of another capacity.
+    pub fn recorded(&self, capacity_blocks: u32) -> Result<Option<Recorded>, ExperimentError> {
+        let Some(divisions) = self.divisions.as_deref() else { return Ok(None) };
+        let head = &divisions.head;
+        if head.capacity_blocks != capacity_blocks {
+            let found = format!("divisions of {} blocks", head.capacity_blocks);
+            let expected = format!("those of `cache.capacity`, {capacity_blocks} blocks");
+            return Err(refuse(&self.spec, &found, &expected));
+        }
+        let row = |row: &cachewright_trace::DivisionRow| {
+            (row.time_ns / head.interval_ns, row.quotas.clone())
+        };
+        Ok(Some(Recorded::new(divisions.rows.iter().map(row).collect())))
+    }
 }

@@ -1,28 +1,25 @@
 //! Running a stack file, and every combination of what is varied.
 //!
-//! For: deciding which cases share a recording and which share its signals, and putting the answers
-//! in order. Must never know: how results are drawn. Cases already answered in the result directory
-//! are not run again; each answer is written as soon as its case is done.
+//! Cases that replay the same block accesses share a recording, and of these some a pass over it.
+//! Cases already answered in the result folder are not run again; each answer is written as soon as
+//! its case is done.
 
-mod answers;
-
+use crate::answers;
+use crate::answers::constant_throughput;
+use crate::answers::{CaseResult, RunAnswers};
 use crate::case::{Case, ResolvedCase, expand_with};
-use crate::folder::{RESULT, check_owner};
+use crate::folder::{AnswerStore, RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
-use crate::history::fingerprint as fingerprint_of_histories;
 use crate::json::{document, text as text_of};
 use crate::models::{Library, fingerprint as fingerprint_of_models};
 use crate::progress::{OnProgress, Progress, check_threads};
+use crate::record;
+use crate::record::histories_fingerprint;
 use crate::record::{Kept, RecordedTenants, record};
-use crate::recorded;
-use crate::result;
 use crate::spec::{replayed, replayed_or_served, resolved};
-use crate::store::AnswerStore;
-use crate::throughput::constant_throughput;
 use crate::timed::{add_responses, shares_places, timing};
 use crate::workload::{Found, Replayed, Workload};
 use crate::{ExperimentError, Spec};
-use answers::{CaseResult, RunAnswers};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::Need as PolicyNeed;
 use cachewright_result::case::Case as CaseAnswer;
@@ -74,7 +71,7 @@ pub fn check(
             if !case.needs.policy_needs(PolicyNeed::Code) {
                 case.caching = library.caching(&case.spec, &case.needs)?;
             }
-            case.divisions = recorded::divisions(&case.spec)?.map(Arc::new);
+            case.divisions = record::divisions(&case.spec)?.map(Arc::new);
             case.check(1)?;
             resolved(&case.spec)
         }
@@ -185,8 +182,8 @@ impl Run<'_> {
             case.check_trims(recorded)?;
             let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
-            let read = models ^ recorded::fingerprint(case.divisions.as_deref());
-            let read = read ^ fingerprint_of_histories(&case.histories);
+            let read = models ^ record::divisions_fingerprint(case.divisions.as_deref());
+            let read = read ^ histories_fingerprint(&case.histories);
             let key = AnswerStore::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };
@@ -260,7 +257,7 @@ impl Run<'_> {
     fn answer(&self, case: &ResolvedCase<'_>, key: &str, found: Found) -> CaseResult {
         self.foreign.checked(Ok(()))?;
         let Found { replayed, drive } = found;
-        let mut answer = result::answer(case, replayed.cache(), replayed.constant_answers());
+        let mut answer = answers::answer(case, replayed.cache(), replayed.constant_answers());
         if let Some(drive) = drive {
             answer.flash = Some(drive.report()?);
         }

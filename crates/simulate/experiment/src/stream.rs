@@ -1,8 +1,8 @@
-//! A stack file's block accesses as a stream of numbers.
+//! A stack file's block accesses as a stream of numbers, for quick policies written in Python,
+//! which only say whether a block hit.
 //!
-//! For: quick policies written in Python, which only say whether a block hit. Must never know: what
-//! consumes it. A stack file whose settings would change the hits, or that has more to answer than
-//! hits, is refused by the name of the setting.
+//! A stack file whose settings would change the hits, or that has more to answer than hits, is
+//! refused by the name of the setting.
 
 use crate::case::Case;
 use crate::progress::OnProgress;

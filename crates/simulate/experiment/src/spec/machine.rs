@@ -1,10 +1,13 @@
-//! The devices and the `[machine]` table of a stack file, read together.
+//! The devices and the `[machine]` table of a stack file, read together: which machine a stack runs
+//! on, and what that machine cannot carry out.
 //!
-//! For: which machine a stack runs on. Must never know: how a device works; its parameters are
-//! checked by its own table. Without these tables a replay has no devices, and answers in hits.
+//! Without these tables a replay has no devices, and answers in hits. With `machine.system =
+//! "flash-store"` the backing device holds a log: what decides stands in `[flash]`, as for the
+//! drive under a cache; how it is carried out in `[machine]`.
 
 use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, text};
-use super::{FlashSpec, layout, store};
+use super::{FlashSpec, Scheme};
+use cachewright_device::ssd::params::ChannelGroups;
 use cachewright_device::store::StoreSettings;
 use cachewright_stack::{MachineTables, Reader, Rest};
 use cachewright_system::machines::MachineSettings;
@@ -91,7 +94,7 @@ impl MachineTables for StackSpec {
         }
         devices.check_known(&["cache", "backing", "ssd"])?;
         if system(file) == Some(SSD) {
-            store::read(SSD, file, file, rest.flash)?;
+            read(SSD, file, file, rest.flash)?;
             return one_drive(file, &devices, rest.cache.block).map(Some);
         }
         if devices.get("ssd").is_some() {
@@ -111,7 +114,7 @@ impl MachineTables for StackSpec {
                 Bytes(cutoff.bytes).exact()
             ));
         }
-        layout::check(&rest.cache.layout, machine)
+        check(&rest.cache.layout, machine)
     }
 
     fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String> {
@@ -182,7 +185,7 @@ fn machine(
     let reader = file.table("machine")?;
     let mut table = MachineTable::default();
     set_given(&reader, &mut table)?;
-    let of_store = if table.system == System::FlashStore { store::keys() } else { Vec::new() };
+    let of_store = if table.system == System::FlashStore { keys() } else { Vec::new() };
     reader
         .check_known(&[names::<MachineTable>(), names::<MachineSettings>(), of_store].concat())?;
     let mut settings = MachineSettings::default();
@@ -195,6 +198,78 @@ fn machine(
         let expected = format!("expected at most `machine.dirty_high`, {high}");
         return Err(format!("`machine.dirty_low`: found {low}, {expected}"));
     }
-    let store = store::read(table.system.word(), file, &reader, flash)?;
+    let store = read(table.system.word(), file, &reader, flash)?;
     Ok((table, settings, store))
+}
+
+/// The kind of machine that keeps a log.
+pub const FLASH_STORE: &str = "flash-store";
+
+/// The keys of `[machine]` that only a store has.
+pub fn keys() -> Vec<&'static str> {
+    StoreSettings::keys().iter().map(|entry| entry.name).collect()
+}
+
+/// The settings of the store of a machine of this kind: nothing for other kinds. Errors: a
+/// `[flash]` table without a store or a store without that, keys that mean nothing to it.
+pub fn read(
+    system: &str,
+    file: &Reader<'_>,
+    machine: &Reader<'_>,
+    flash: Option<&FlashSpec>,
+) -> Result<Option<StoreSettings>, String> {
+    let flash = match (flash, system == FLASH_STORE) {
+        (None, false) => return Ok(None),
+        (Some(_), false) => {
+            return Err("found `[flash]` and `[device]`, expected one of them: the drive of \
+                        `[flash]` has no time, an SSD of `[device]` cleans by itself; with \
+                        `machine.system = \"flash-store\"` it is a log on the backing device"
+                .to_owned());
+        }
+        (None, true) => {
+            return Err("`machine.system`: found `flash-store` without a `[flash]` table, \
+                        expected one with `separation`, `reclaim` and `over_provisioning`"
+                .to_owned());
+        }
+        (Some(flash), true) => flash,
+    };
+    if file.table("flash")?.get("trim_evicted").is_some() {
+        return Err("`flash.trim_evicted`: found with `machine.system = \"flash-store\"`, \
+                    expected it left out: what leaves the cache stays in the store"
+            .to_owned());
+    }
+    let mut settings = StoreSettings::default();
+    for name in keys() {
+        let Some(value) = machine.get(name) else { continue };
+        settings.set(name, value).map_err(|error| machine.refusal(&error))?;
+    }
+    if settings.command < flash.page {
+        let expected = format!("expected at least `flash.page`, {}", flash.page);
+        return Err(format!("`machine.command`: found {}, {expected}", settings.command));
+    }
+    Ok(Some(settings))
+}
+
+/// Checks that the machine can carry the layout out.
+pub fn check(layout: &Scheme, stack: Option<&StackSpec>) -> Result<(), String> {
+    let name = &layout.name;
+    let entry = cachewright_partition::layout::entry(name).map_err(|error| error.to_string())?;
+    if entry.needs.is_empty() {
+        return Ok(());
+    }
+    let Some(stack) = stack else {
+        let expected = "expected `striped` without `[device]`";
+        return Err(format!("`cache.layout`: found `{name}`, {expected}"));
+    };
+    if let Front::DataCache(_) = stack.front {
+        if name != "dedicated" {
+            let expected = "expected `striped` or `dedicated` with `machine.system = \"ssd\"`";
+            return Err(format!("`cache.layout`: found `{name}`, {expected}"));
+        }
+        if stack.backing.drive()?.channel_groups != ChannelGroups::All {
+            let expected = "expected `all`: each tenant's channels become a group";
+            return Err(format!("`device.ssd.channel_groups`: found with `{name}`, {expected}"));
+        }
+    }
+    Ok(())
 }

@@ -1,31 +1,26 @@
 //! The stack file with the tables of the machines that simulate.
-//!
-//! For: reading a stack on simulated devices; `check` prints its resolved form. Must never know:
-//! keys of other tables, which the room `stack` declares, reads and checks.
 
 pub mod device;
-mod layout;
 mod machine;
-mod store;
-mod volumes;
-
-pub use cachewright_stack::flash;
-pub use cachewright_stack::names;
-pub use cachewright_stack::{
-    CharacterizerSpec, FlashSpec, Goal, KindsSpec, MAX_BYTES, ModelFile, ReplayTable, Scheme, Stop,
-    TenantSpec, apply, full_key,
-};
-pub use device::{DeviceSpec, Front, StackSpec};
 
 use crate::ExperimentError;
 use cachewright_stack::tables::Blocks;
+pub use cachewright_stack::{
+    CharacterizerSpec, FlashSpec, Goal, KindsSpec, MAX_BYTES, ModelFile, ReplayTable, Scheme, Stop,
+    TenantSpec, apply, flash, full_key, names,
+};
 use cachewright_stack::{Reader, ResolvedEntry, StackFile, document};
 use cachewright_system::BlockKind;
 use cachewright_trace::formats::counts_objects;
+use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
+use cachewright_trace::{TraceError, files_of};
 use cachewright_types::declare::ValueKind;
 use cachewright_types::{Size, Value};
+pub use device::{DeviceSpec, Front, StackSpec};
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{LazyLock, Mutex};
 
 /// A stack on simulated devices, or on none.
 pub type Spec = cachewright_stack::Stack<StackSpec>;
@@ -52,7 +47,7 @@ pub fn replayed(file: &StackFile) -> Result<Spec, ExperimentError> {
 /// The same of a file that may be served only.
 pub fn replayed_or_served(file: &StackFile) -> Result<Spec, ExperimentError> {
     let refuse = |message: String| ExperimentError::spec(file.origin(), message);
-    let mut spec: Spec = file.stack_by_volume(volumes::of_trace).map_err(refuse)?;
+    let mut spec: Spec = file.stack_by_volume(of_trace).map_err(refuse)?;
     if spec.replay.blocks == Blocks::Auto {
         spec.replay.blocks = if is_of_objects(&spec) { Blocks::Unit } else { Blocks::Split };
     }
@@ -131,4 +126,43 @@ pub fn json(value: &Value) -> Json {
             Json::Object(pairs.iter().map(|(key, value)| (key.clone(), json(value))).collect())
         }
     }
+}
+
+/// Requests read at a time.
+const BATCH: usize = 8192;
+/// Volumes that are tenants at most.
+const MAX_VOLUMES: usize = 4096;
+
+static KNOWN: LazyLock<Mutex<BTreeMap<String, Vec<String>>>> = LazyLock::new(Mutex::default);
+
+/// The names of the volumes that a tenant takes requests of, in order of their first request.
+/// Errors: those of reading; too many.
+fn of_trace(tenant: &TenantSpec) -> Result<Vec<String>, String> {
+    let words = |error: TraceError| error.to_string();
+    let files = files_of(&tenant.path, &tenant.open).map_err(words)?;
+    let changed =
+        |file| std::fs::metadata(file).ok().map(|facts| (facts.len(), facts.modified().ok()));
+    let state: Vec<_> = files.iter().map(changed).collect();
+    let key = format!("{files:?} {state:?} {:?} {:?}", tenant.open, tenant.volume);
+    // A poisoned lock means that another thread failed between two whole entries.
+    let lock = || KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(known) = lock().get(&key) {
+        return Ok(known.clone());
+    }
+    let mut workload = MergedRequests::open(vec![tenant.input(&tenant.path)]).map_err(words)?;
+    let mut batch = WorkloadBatch::default();
+    while workload.read(&mut batch, BATCH).map_err(words)? > 0 {
+        batch.clear();
+        let found = workload.spaces().len();
+        if found > MAX_VOLUMES {
+            return Err(format!(
+                "tenant `{}`: found more than {MAX_VOLUMES} volumes with `by_volume`, expected \
+                 fewer; `dataset convert` makes a file of each volume",
+                tenant.name
+            ));
+        }
+    }
+    let names: Vec<String> = workload.spaces().iter().map(|space| space.volume.clone()).collect();
+    lock().insert(key, names.clone());
+    Ok(names)
 }

@@ -1,30 +1,39 @@
-//! What a timed replay found, as answers have it.
+//! What a timed replay found, as answers have it: the `timing` of a case.
 //!
-//! For: `timing` of a case. Must never know: where it is written. Units are in the names; a
-//! breakdown's parts are means per request and add up to the mean response.
+//! Units are in the names; a breakdown's parts are means per request and add up to the mean
+//! response.
 
 use super::Timed;
-use super::channels::channels;
-use super::drive::cached_drive;
-use super::energy::{device_energy, total_energy};
-use super::flash::flash;
-use super::regions::{migrations, regions};
-use super::store::store;
+use super::machine::{cached_drive, store};
+use crate::ExperimentError;
+use crate::answers::throughput;
 use crate::case::{Case, ResolvedCase};
-use crate::spec::{DeviceSpec, Front};
-use crate::throughput::throughput;
-use cachewright_device::DeviceUse;
-use cachewright_partition::ResponseGoal;
+use crate::folder::write_numbers;
+use crate::spec::{DeviceSpec, Front, TenantSpec};
+use cachewright_device::ssd::flash::{FlashStats, QueueClass, UnitStage};
+use cachewright_device::ssd::{Life, SsdParams};
+use cachewright_device::{DeviceUse, Use};
+use cachewright_partition::layout::{ChannelMap, PoolShare};
+use cachewright_partition::{Need, ResponseGoal};
+use cachewright_result::Entries;
 use cachewright_result::case::{Case as CaseAnswer, CaseResponses, MeasuredResponses};
+use cachewright_result::channels::{
+    BlockRegions, ChannelGroup, ChannelUse, Channels, Migrations, RegionWindow, Tenancy,
+    TenancyChange, TenantMigrations, TenantRegions,
+};
 use cachewright_result::device::Device;
+use cachewright_result::energy::{DeviceEnergy, EnergyRates, TotalEnergy};
+use cachewright_result::flash::{BusyShares, Dies, Flash, Queue, RatedLife, Wear};
 use cachewright_result::timing::{
     AloneTimes, Fairness, LittlesLaw, ResponseSeries, ResponseTimes, TenantTiming, Timing,
 };
 use cachewright_system::event_loop::{Experience, Times};
-use cachewright_system::machines::InFlight;
+use cachewright_system::machines::tenancy::{Change, Event};
+use cachewright_system::machines::{GroupUse, InFlight, Migrated, RegionBlocks, blocks_of};
 use cachewright_types::measure::fairness::{extremes, jain};
 use cachewright_types::measure::{Bin, Counts};
 use cachewright_types::{Bytes, Op};
+use std::path::Path;
 
 /// The `timing` of a case.
 pub fn timing(case: &ResolvedCase<'_>, timed: &Timed) -> Timing {
@@ -260,5 +269,382 @@ fn series(times: &Times) -> ResponseSeries {
     ResponseSeries {
         width_ns: times.rates.width_ns(),
         tenants: (0..times.tenants.len()).map(bins).collect(),
+    }
+}
+
+/// The map and the use of channels; nothing for a first device that has none.
+/// Throughput is what the host asked for; busy times contain the drive's own work.
+pub fn channels(case: &ResolvedCase<'_>, times: &Times) -> Option<Channels> {
+    let device = times.devices.first()?;
+    let flash = device.report.flash()?;
+    let (map, span_ns) = (times.channels.layout.as_ref(), times.end_ns.max(1) as f64);
+    let group = |(index, group): (usize, &GroupUse)| {
+        let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
+        ChannelGroup {
+            channels: group.range.channels.clone(),
+            tenants: owners(case, map, index),
+            lent: map.is_some_and(|map| map.lent.contains(&(index as u32))),
+            capacity_bytes: group.range.bytes.end - group.range.bytes.start,
+            reads: group.commands[Op::Read as usize],
+            writes: group.commands[Op::Write as usize],
+            read_bytes: read,
+            write_bytes: written,
+            bytes_per_s: (read + written) as f64 * 1e9 / span_ns,
+        }
+    };
+    Some(Channels {
+        layout: case.spec.cache.layout.name.clone(),
+        groups: times.channels.groups.iter().enumerate().map(group).collect(),
+        each: each(flash, span_ns),
+        space_utilisation: space_utilisation(case, times),
+        tenancy: tenancy(case, times),
+    })
+}
+
+/// The tenants whose blocks a group of channels holds.
+fn owners(case: &Case, map: Option<&ChannelMap>, group: usize) -> Vec<String> {
+    let tenants = case.spec.tenants.iter().enumerate();
+    let holds = |tenant: usize| {
+        map.is_none_or(|map| {
+            let mut shares = map.tenants[tenant].iter();
+            let here = |share: &PoolShare| map.pools[share.pool].contains(&(group as u32));
+            shares.any(|share| share.blocks > 0 && here(share))
+        })
+    };
+    tenants.filter(|(index, _)| holds(*index)).map(|(_, tenant)| tenant.name.clone()).collect()
+}
+
+/// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.
+fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
+    let channels = flash.busy.channel_ns.len().max(1);
+    let units = (flash.busy.unit_worked_ns.len() / channels).max(1);
+    let mean = |times: &[u64], channel: usize| {
+        let own = times.iter().skip(channel * units).take(units);
+        own.sum::<u64>() as f64 / units as f64 / span_ns
+    };
+    let channel = |(channel, busy): (usize, &u64)| ChannelUse {
+        channel,
+        busy: *busy as f64 / span_ns,
+        dies_working: mean(&flash.busy.unit_worked_ns, channel),
+        dies_cleaning: mean(&flash.busy.unit_cleaned_ns, channel),
+    };
+    flash.busy.channel_ns.iter().enumerate().map(channel).collect()
+}
+
+/// Every change; nothing where no layout follows tenants.
+pub fn tenancy(case: &Case, times: &Times) -> Option<Tenancy> {
+    if times.channels.tenancy.is_empty() {
+        return None;
+    }
+    Some(Tenancy {
+        changes: times.channels.tenancy.iter().map(|event| change(case, event)).collect(),
+    })
+}
+
+fn change(case: &Case, event: &Event) -> TenancyChange {
+    let block = case.spec.cache.block.0;
+    let bytes = |blocks: u32| u64::from(blocks) * block;
+    let mut found = TenancyChange {
+        time_ns: event.time_ns,
+        tenant: case.spec.tenants[event.tenant].name.clone(),
+        required_bytes: bytes(event.required.blocks),
+        required_miss_ratio: event.required.miss_ratio,
+        requested_bytes: event.requested_blocks * block,
+        allocated_bytes: event.allocated_blocks * block,
+        change: "left".to_owned(),
+        groups: None,
+        bucket_bytes: None,
+        shared_bytes: None,
+        missing_channels: None,
+    };
+    match &event.change {
+        Change::Granted { channels, bucket_blocks, shared_blocks } => {
+            found.change = "granted".to_owned();
+            found.groups = Some(channels.clone());
+            found.bucket_bytes = Some(bytes(*bucket_blocks));
+            found.shared_bytes = Some(bytes(*shared_blocks));
+        }
+        Change::Refused(missing) => {
+            found.change = "refused".to_owned();
+            found.missing_channels = Some(*missing);
+        }
+        Change::Left => {}
+    }
+    found
+}
+
+/// Used over allocated; nothing where the division does not say what tenants make use of, nor in a
+/// drive that is the machine, whose channels hold more than its cache.
+/// Source: Wang et al. (oc-cache), V-B: what tenants make use of, by the word of the division, over
+/// what is allocated to them. Left open there: channels are allocated whole; where all are common
+/// it is the capacity of the cache; those lent to a pool are no tenant's. Where a layout follows
+/// tenants both are summed over time, else they are those of the last division.
+pub fn space_utilisation(case: &ResolvedCase<'_>, times: &Times) -> Option<f64> {
+    if !times.channels.tenancy.is_empty() {
+        return Some(over_time(&times.channels.tenancy, times.end_ns));
+    }
+    let required = &times.cache.required;
+    if required.is_empty() || !case.needs.partitioner_needs(Need::Curve) || times.drive.is_some() {
+        return None;
+    }
+    let used: u64 = required.iter().map(|need| u64::from(need.blocks)).sum();
+    let allocated = match &times.channels.layout {
+        None => u64::from(case.capacity_blocks),
+        Some(map) => {
+            let shift = case.spec.cache.block.0.trailing_zeros();
+            let held = |group: &u32| {
+                let group = times.channels.groups.get(*group as usize);
+                group.map_or(0, |group| blocks_of(&group.range, shift).len() as u64)
+            };
+            let had = map.pools.iter().flatten().filter(|group| !map.lent.contains(group));
+            had.map(held).sum()
+        }
+    };
+    (allocated > 0).then(|| used as f64 / allocated as f64)
+}
+
+/// Requested over allocated space, both over time; 0 where nothing ever was allocated.
+fn over_time(events: &[Event], end_ns: u64) -> f64 {
+    let (mut requested, mut allocated) = (0.0, 0.0);
+    for (index, event) in events.iter().enumerate() {
+        let until = events.get(index + 1).map_or(end_ns, |next| next.time_ns);
+        let span = until.saturating_sub(event.time_ns) as f64;
+        requested += event.requested_blocks as f64 * span;
+        allocated += event.allocated_blocks as f64 * span;
+    }
+    if allocated > 0.0 { requested / allocated } else { 0.0 }
+}
+
+/// `rooms.parquet`: `time_ns` is the window's end; one row group.
+const SCHEMA: &str = "message rooms {
+    REQUIRED INT32 case (UINT_32);
+    REQUIRED INT32 window (UINT_32);
+    REQUIRED INT64 time_ns (UINT_64);
+    REQUIRED INT32 tenant (UINT_32);
+    REQUIRED INT64 own_blocks (UINT_64);
+    REQUIRED INT64 common_blocks (UINT_64);
+    REQUIRED INT64 elsewhere_blocks (UINT_64);
+}";
+/// Blocks that changed places on the cache device; nothing where none did.
+pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
+    let sum = |count: fn(&Migrated) -> u64| times.channels.migrated.iter().map(count).sum::<u64>();
+    if sum(|done| done.swaps + done.moves) == 0 {
+        return None;
+    }
+    let named = case.spec.tenants.iter().zip(&times.channels.migrated);
+    let tenant = |(tenant, done): (&TenantSpec, &Migrated)| TenantMigrations {
+        name: tenant.name.clone(),
+        swaps: done.swaps,
+        moves: done.moves,
+        bytes: done.bytes,
+    };
+    Some(Migrations { bytes: sum(|done| done.bytes), tenants: named.map(tenant).collect() })
+}
+
+/// Where tenants' blocks lay at the end and at the end of each window; nothing where channels are
+/// not laid out.
+pub fn regions(case: &Case, times: &Times) -> Option<BlockRegions> {
+    let ((_, end), windows) = times.channels.regions.split_last()?;
+    let blocks = |(tenant, held): (&TenantSpec, &RegionBlocks)| TenantRegions {
+        name: tenant.name.clone(),
+        own_blocks: held.private_blocks,
+        common_blocks: held.shared_blocks,
+        elsewhere_blocks: held.elsewhere_blocks,
+    };
+    let window = |(time_ns, held): &(u64, Vec<RegionBlocks>)| {
+        let each = |count: fn(&RegionBlocks) -> u32| held.iter().map(count).collect::<Vec<u32>>();
+        RegionWindow {
+            time_ns: *time_ns,
+            own_blocks: each(|held| held.private_blocks),
+            common_blocks: each(|held| held.shared_blocks),
+            elsewhere_blocks: each(|held| held.elsewhere_blocks),
+        }
+    };
+    Some(BlockRegions {
+        tenants: case.spec.tenants.iter().zip(end).map(blocks).collect(),
+        windows: windows.iter().map(window).collect(),
+    })
+}
+
+/// Writes the windows of all answers; returns whether there are any.
+pub fn write_rooms(path: &Path, answers: &[CaseAnswer]) -> Result<bool, ExperimentError> {
+    let mut rows: Vec<[u64; 7]> = Vec::new();
+    for answer in answers {
+        let regions = answer.timing.as_ref().and_then(|timing| timing.rooms.as_ref());
+        let windows = regions.into_iter().flat_map(|regions| &regions.windows);
+        for (number, window) in windows.enumerate() {
+            let shared = window.common_blocks.iter().zip(&window.elsewhere_blocks);
+            for (tenant, (own, (common, elsewhere))) in
+                window.own_blocks.iter().zip(shared).enumerate()
+            {
+                let blocks = [own, common, elsewhere].map(|blocks| u64::from(*blocks));
+                let [own, common, elsewhere] = blocks;
+                let (case, number, tenant) = (answer.case as u64, number as u64, tenant as u64);
+                rows.push([case, number, window.time_ns, tenant, own, common, elsewhere]);
+            }
+        }
+    }
+    write_numbers(path, SCHEMA, &mut rows)
+}
+
+/// What flash did in a replay of `end_ns` in which the host wrote so much to it.
+pub(super) fn flash(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> Flash {
+    let counters = &flash.counters;
+    let empty = flash.preconditioned == "empty";
+    Flash {
+        preconditioned: flash.preconditioned.to_owned(),
+        filled_share: if empty { 0.0 } else { params.occupancy },
+        write_amplification: flash.write_amplification(),
+        collections: flash.collections,
+        moved_pages: flash.moved_pages,
+        erases: counters.erases,
+        host_reads: counters.reads.host,
+        update_reads: counters.reads.update,
+        map_misses: counters.reads.map,
+        map_programs: counters.programs.map,
+        host_programs: counters.programs.host,
+        meta_programs: counters.programs.meta,
+        unwritten_reads: counters.reads.unwritten,
+        buffered_reads: counters.reads.buffered,
+        multi_plane_reads: counters.multi_plane.reads,
+        multi_plane_programs: counters.multi_plane.programs,
+        multi_plane_erases: counters.multi_plane.erases,
+        copy_backs: counters.copy_backs,
+        suspends: counters.suspends,
+        predictions: counters.predictions.taken,
+        awaited_predictions: counters.predictions.awaited,
+        predicting: share(flash.busy.controller_ns, end_ns),
+        channels: shares(flash.busy.channel_ns.iter().copied(), end_ns),
+        dies: dies(params, flash, end_ns),
+        queues: queues(flash, end_ns),
+        wear: wear(params, flash, written, end_ns),
+    }
+}
+
+/// Part of a time, as a ratio.
+pub(super) fn share(part_ns: u64, whole_ns: u64) -> f64 {
+    part_ns as f64 / whole_ns.max(1) as f64
+}
+
+/// Shares of the time, each and together.
+fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> BusyShares {
+    let busy: Vec<f64> = busy_ns.map(|busy_ns| share(busy_ns, end_ns)).collect();
+    BusyShares {
+        min: busy.iter().copied().fold(1.0, f64::min),
+        mean: busy.iter().sum::<f64>() / busy.len().max(1) as f64,
+        max: busy.iter().copied().fold(0.0, f64::max),
+        busy,
+    }
+}
+
+/// Dies, or chips where the dies of one do not overlap: `unit` says which.
+fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
+    let (worked, cleaned) = (&flash.busy.unit_worked_ns, &flash.busy.unit_cleaned_ns);
+    let all_ns = end_ns * worked.len() as u64;
+    let stages = UnitStage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
+    Dies {
+        shares: shares(worked.iter().zip(cleaned).map(|(a, b)| a + b), end_ns),
+        unit: if params.die_interleave { "die" } else { "chip" }.to_owned(),
+        cleaning: share(cleaned.iter().sum(), all_ns),
+        stages: stages.into_iter().collect(),
+    }
+}
+
+/// Waits before dies, by what waited.
+fn queues(flash: &FlashStats, end_ns: u64) -> Entries<Queue> {
+    let queue = |class: QueueClass| {
+        let waits = flash.waits(class);
+        let queue = Queue {
+            served: waits.left,
+            mean_waiting: share(waits.area_ns, end_ns),
+            max_waiting: waits.max_waiting,
+            mean_wait_ns: waits.waited_ns as f64 / waits.left.max(1) as f64,
+        };
+        (class.word(), queue)
+    };
+    QueueClass::ALL.into_iter().map(queue).collect()
+}
+
+/// Erases of blocks, and what the replay means for the life of the drive.
+fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> Wear {
+    let found = flash.wear;
+    let Life { cycles, drive_writes_per_day, rated } = params.life(flash, written, end_ns);
+    Wear {
+        min: found.min,
+        mean: found.mean,
+        max: found.max,
+        stddev: found.deviation,
+        levelling_moves: flash.counters.wear_moves,
+        written_bytes: written.0,
+        programmed_bytes: flash.counters.programs.total() * params.page.0,
+        cycles,
+        drive_writes_per_day,
+        rated: rated.map(|rated| RatedLife {
+            cycles: rated.cycles,
+            used_share: rated.used_share,
+            max_used_share: rated.max_used_share,
+            life_days: rated.days,
+            life_bytes: rated.host_bytes,
+        }),
+    }
+}
+
+/// Commands and bytes that a device read and wrote.
+fn done(used: &Use) -> (u64, u64) {
+    let both = |counts: &[u64; 4]| counts[Op::Read as usize] + counts[Op::Write as usize];
+    (both(&used.commands), both(&used.bytes))
+}
+
+/// What a device spent by part, if it is known.
+fn device_energy(device: &DeviceUse, end_ns: u64) -> Option<DeviceEnergy> {
+    let joules = device.report.energy.joules()?;
+    let rates = rates(joules, end_ns, done(&device.used));
+    Some(DeviceEnergy { rates, parts: device.report.energy.parts().iter().copied().collect() })
+}
+
+/// Joules as a power, and over what they were spent for; nothing where that is nothing.
+fn rates(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> EnergyRates {
+    let each = |amount: f64| (amount > 0.0).then(|| joules / amount);
+    EnergyRates {
+        joules,
+        watts: each(end_ns as f64 / 1e9),
+        joules_per_request: each(requests as f64),
+        joules_per_gib: each(bytes as f64 / f64::from(1 << 30)),
+    }
+}
+
+/// What all devices spent whose power is known, over the requests of all tenants; how many devices
+/// are not known is said.
+fn total_energy(times: &Times) -> Option<TotalEnergy> {
+    let devices: Vec<&DeviceUse> = times.devices.iter().flat_map(DeviceUse::leaves).collect();
+    let known: Vec<f64> =
+        devices.iter().filter_map(|device| device.report.energy.joules()).collect();
+    if known.is_empty() {
+        return None;
+    }
+    let total = times.total();
+    let done = (total.responses().count(), total.bytes);
+    let rates = rates(known.iter().sum(), times.end_ns, done);
+    Some(TotalEnergy { rates, unknown_devices: devices.len() - known.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_partition::Requirement;
+
+    #[test]
+    fn space_is_weighed_by_time() {
+        let event = |time_ns, requested_blocks, allocated_blocks| Event {
+            time_ns,
+            tenant: 0,
+            required: Requirement::default(),
+            change: Change::Left,
+            requested_blocks,
+            allocated_blocks,
+        };
+        let events = [event(0, 30, 100), event(0, 50, 100), event(10, 0, 0), event(20, 60, 100)];
+        assert_eq!(over_time(&events, 30), (500.0 + 600.0) / 2000.0);
+        assert_eq!(over_time(&[], 30), 0.0);
     }
 }

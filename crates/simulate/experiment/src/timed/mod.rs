@@ -1,56 +1,38 @@
 //! Cases on devices: placing their requests, replaying them timed, alone too if asked for.
 //!
-//! For: what a stack file with `[device]` tables adds to a run. Must never know: how results are
-//! drawn. Every replay is a job of its own with its own machine, so that the answer does not depend
-//! on the number of threads.
+//! Every replay is a job with a machine of its own, so that the answer does not depend on the
+//! number of threads. A tenant alone has the whole cache to itself, so that it depends neither on
+//! the partitioner nor on goals, intervals and windows; cases that differ in nothing else have
+//! their replays alone in common.
 
-mod alone;
 mod answer;
-mod channels;
-mod columns;
-mod drive;
-mod energy;
-mod flash;
-mod ladder;
-mod latency;
-mod layout;
-mod listing;
-mod outlook;
-pub mod regions;
-mod service;
-mod space;
-mod store;
-mod tenancy;
-
-pub use answer::{add_responses, timing};
-pub use ladder::Ladder;
-pub use latency::latency_curves;
-pub use listing::{devices, setting};
-
-use alone::Solos;
-use columns::Columns;
-use layout::BlockLayout;
-use outlook::Outlooks;
-pub use outlook::ResponseOutlook;
+mod curves;
+mod machine;
 
 use crate::ExperimentError;
 use crate::case::{Case, ResolvedCase};
 use crate::job::Job;
-use crate::progress::{OnProgress, Sum};
-use crate::record::RecordedTenants;
+use crate::progress::{OnProgress, Progress, Sum};
+use crate::record::{RecordedTenants, column};
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use crate::workload::{Found, PlacedRequests, Replayed, Workload, in_parallel};
+pub use answer::{add_responses, timing, write_rooms};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_partition::layout::ChannelMap;
-use cachewright_policy::FutureSlice;
-use cachewright_system::RecordError;
+use cachewright_policy::{FutureColumn, FutureSlice};
+use cachewright_stack::Shared;
 use cachewright_system::event_loop::{StepSums, Times, run_ssd};
+use cachewright_system::machines::service::{ratios, service_times};
 use cachewright_system::machines::{
     CacheDecider, Layout, Machine, MachineParts, ReplayCache, ReplayDecider, Requests, Slots,
     run_machine,
 };
+use cachewright_system::{FutureKind, RecordError};
 use cachewright_types::Bytes;
+use curves::Outlooks;
+pub use curves::{Ladder, ResponseOutlook, latency_curves};
+use machine::BlockLayout;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -72,7 +54,7 @@ pub fn shares_places(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
         let stack = case.spec.stack.as_ref()?;
         let drive = matches!(stack.front, Front::DataCache(_));
-        let own = layout::grouped(case, stack).ok()?.map(|grouped| grouped.ranges);
+        let own = machine::grouped(case, stack).ok()?.map(|grouped| grouped.ranges);
         Some((stack.capacity().ok(), drive, own, stack.per_tenant, volume_layout(stack)))
     };
     key(a) == key(b)
@@ -140,7 +122,7 @@ fn stack_of(case: &Case) -> Result<&StackSpec, ExperimentError> {
 /// The bytes of each device that tenants may use, and each tenant's device.
 fn places(case: &Case, stack: &StackSpec) -> Result<(Vec<Range<u64>>, Vec<usize>), String> {
     let tenants = case.spec.tenants.len();
-    if let Some(grouped) = layout::grouped(case, stack)? {
+    if let Some(grouped) = machine::grouped(case, stack)? {
         return Ok((grouped.ranges, (0..tenants).collect()));
     }
     let device_of: Vec<usize> =
@@ -263,7 +245,7 @@ impl Job<'_> {
         })?;
         match full_drive(stack, &times) {
             Some(message) => Err(case.refuse(message)),
-            None => store::check(times),
+            None => machine::check(times),
         }
     }
 
@@ -273,15 +255,15 @@ impl Job<'_> {
         let device = cache.build().map_err(refuse)?;
         let (control, quotas, slots) = match self.only {
             Some(_) => {
-                let slots = layout::slots(self, stack, &device.exposed(), None).map_err(refuse)?;
+                let slots = machine::slots(self, stack, &device.exposed(), None).map_err(refuse)?;
                 (None, Quotas::Shared(self.capacity_blocks), slots)
             }
             None => {
                 let mut control = self.control()?;
-                control.set_absent(layout::absent(self.case));
+                control.set_absent(machine::absent(self.case));
                 let mut quotas = control.first();
                 let divided = Some((&mut control, &mut quotas));
-                let slots = layout::slots(self, stack, &device.exposed(), divided);
+                let slots = machine::slots(self, stack, &device.exposed(), divided);
                 (Some(control), quotas, slots.map_err(refuse)?)
             }
         };
@@ -338,4 +320,116 @@ fn small_cache(found: Bytes, needed: Bytes) -> String {
         "`device.cache`: found a capacity of {found}, expected at least {needed} for \
          `cache.capacity` and `machine.spare_blocks`"
     )
+}
+
+/// The replays alone of some cases.
+struct Solos<'c> {
+    /// Every tenant on every distinct machine of the cases that ask for it.
+    jobs: Vec<Job<'c>>,
+    /// The jobs of each case; none if it does not ask.
+    of_case: Vec<Range<usize>>,
+}
+
+impl<'c> Solos<'c> {
+    /// What is to be replayed for `cases`.
+    fn new(workload: &'c Workload<'c>, cases: &[&'c ResolvedCase<'c>]) -> Solos<'c> {
+        let mut machines: Vec<(&ResolvedCase<'_>, Range<usize>)> = Vec::new();
+        let mut solos = Solos { jobs: Vec::new(), of_case: Vec::new() };
+        for case in cases {
+            if !case.spec.stack.as_ref().is_some_and(|stack| stack.alone) {
+                solos.of_case.push(0..0);
+                continue;
+            }
+            let same = |(other, _): &&(&ResolvedCase<'_>, Range<usize>)| {
+                other.capacity_blocks == case.capacity_blocks
+                    && other.spec.can_share(&case.spec, Shared::Alone)
+            };
+            if let Some((_, known)) = machines.iter().find(same) {
+                solos.of_case.push(known.clone());
+                continue;
+            }
+            let first = solos.jobs.len();
+            let tenants = 0..case.spec.tenants.len();
+            solos.jobs.extend(tenants.map(|tenant| Job::alone(workload, case, tenant)));
+            solos.of_case.push(first..solos.jobs.len());
+            machines.push((case, first..solos.jobs.len()));
+        }
+        solos
+    }
+
+    /// Each tenant alone on the machine of a case, by its place; `times` are those of the jobs.
+    fn alone(&self, case: usize, times: &[Arc<Times>]) -> Vec<Arc<Times>> {
+        let range = self.of_case.get(case).cloned().unwrap_or_default();
+        times.get(range).unwrap_or_default().to_vec()
+    }
+}
+
+/// What goes with each access of some jobs, in 4 bytes; each distinct column is found once.
+struct Columns {
+    found: Vec<FutureColumn>,
+    /// The column of each job.
+    of_job: Vec<usize>,
+}
+
+impl Columns {
+    /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
+    fn new(workload: &Workload<'_>, jobs: &[Job<'_>]) -> Result<Columns, ExperimentError> {
+        let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();
+        let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
+        for job in jobs {
+            let foresight = job.case.needs.future;
+            let weighs = foresight == FutureKind::Benefit;
+            let key = (foresight, job.case.spec.stack.as_ref().filter(|_| weighs));
+            let known = keys.iter().position(|known| *known == key);
+            columns.of_job.push(known.unwrap_or(keys.len()));
+            if known.is_none() {
+                keys.push(key);
+                let ratios = if weighs { workload.ratios(job.case)? } else { Vec::new() };
+                let found = column(job.case, foresight, workload.recording, &ratios)?;
+                columns.found.push(found);
+            }
+        }
+        Ok(columns)
+    }
+
+    /// What goes with each access of a job's workload.
+    fn of_job(&self, job: usize) -> FutureSlice<'_> {
+        self.found[self.of_job[job]].as_slice()
+    }
+}
+
+impl Workload<'_> {
+    /// How often longer each request of the recording takes on its backing device than on the
+    /// cache device (RC-RNN, equation 3). Both devices serve the whole trace alone, one request at
+    /// a time; the log of a `flash-store` is left out, its requests go to the device below. Errors:
+    /// a device that cannot be built, cancelled.
+    pub(crate) fn ratios(&self, case: &Case) -> Result<Vec<f32>, ExperimentError> {
+        let Some(stack) = &case.spec.stack else { return Ok(Vec::new()) };
+        let Front::Device(cache) = &stack.front else { return Ok(Vec::new()) };
+        let refuse = |message| case.refuse(message);
+        let tenants = self.recording.totals.len();
+        let backing = backing_of(stack, tenants).into_iter().map(|number| number - 1);
+        let backing: Vec<usize> = backing.collect();
+        let count = backing.iter().max().map_or(0, |last| last + 1);
+        let disks: Result<Vec<AnyDevice>, String> =
+            (0..count).map(|_| stack.backing.build()).collect();
+        let slow = self.served(disks.map_err(refuse)?, &backing)?;
+        let fast = self.served(vec![cache.build().map_err(refuse)?], &vec![0; tenants])?;
+        Ok(ratios(&self.placed()?.requests, &slow, &fast))
+    }
+
+    fn served(
+        &self,
+        devices: Vec<AnyDevice>,
+        device_of: &[usize],
+    ) -> Result<Vec<u64>, ExperimentError> {
+        let requests = &self.placed()?.requests;
+        let total = Some(requests.len() as u64);
+        let mut tell =
+            |done| (self.progress)(Progress { stage: "measuring service times", done, total });
+        service_times(requests, devices, device_of, &mut tell).map_err(|error| match error {
+            RecordError::Cancelled => ExperimentError::Cancelled,
+            other => other.into(),
+        })
+    }
 }

@@ -4,9 +4,9 @@
 //! Source: `cachewright-ftl`.
 
 use super::error::FlashError;
+use cachewright_ftl::layer::ByTenant;
 use cachewright_ftl::layer::Layer;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
-use cachewright_ftl::layer::ByTenant;
 use cachewright_ftl::{FillRule, Ftl, FtlError, Geometry, Lazy, Need, Space, reclaim};
 use cachewright_types::declare::Declared;
 use cachewright_types::{RegistryError, Rng, Seed, Value};

@@ -4,8 +4,8 @@
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
 use super::{AddressableBytes, ChannelGroups, Scheme, SsdParams};
-use cachewright_ftl::reclaim;
 use cachewright_ftl::layer;
+use cachewright_ftl::reclaim;
 use cachewright_types::declare::ValueKind;
 use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{SettingError, Value};

@@ -1,29 +1,39 @@
-//! From `cache.layout` to slots of the cache device, and to groups of a drive's channels.
+//! The machine of a job: the slots of its cache device by `cache.layout`, the drive that is the
+//! whole machine, the log on its backing devices.
 //!
-//! For: asking the layout with what the device shows, refusing what does not fit by key and value.
-//! Must never know: how a layout decides. Units: channels, blocks of the cache, bytes. Layouts
-//! speak of what the drive shows as one, a channel or a group of them; stack files of channels.
+//! Units: channels, blocks of the cache, bytes; pages and segments of a log. Layouts speak of what
+//! the drive shows as one, a channel or a group of them; stack files of channels.
 
+use super::answer::share;
+use crate::ExperimentError;
 use crate::case::Case;
 use crate::job::Job;
 use crate::spec::{Front, StackSpec};
-use cachewright_cache::Quotas;
-use cachewright_device::Exposed;
+use crate::wa::{label, log};
+use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::ssd::direct::layout_of;
+use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::params::ChannelGroups;
+use cachewright_device::store::{LogStore, StoreError, StoreStats};
+use cachewright_device::{AnyDevice, Exposed};
 use cachewright_partition::Requirement;
 use cachewright_partition::layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
+use cachewright_result::drive::{CachedDrive, LinkBusy};
+use cachewright_result::flash::Flash;
+use cachewright_result::store::Store;
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_system::Control;
+use cachewright_system::event_loop::{DriveTotals, Times};
 use cachewright_system::machines::{ChannelTenancy, Slots, blocks_of};
+use cachewright_system::ssd::{AnyCachedDrive, DataCacheParams, DriveDescription, build};
 use cachewright_types::Bytes;
 use std::ops::Range;
 
 /// Whether a case keeps tenants' blocks apart by channel.
-pub(super) fn keeps_apart(case: &Case) -> bool {
+fn keeps_apart(case: &Case) -> bool {
     let found = entry(&case.spec.cache.layout.name);
     found.is_ok_and(|entry| !entry.needs.is_empty())
 }
@@ -253,4 +263,164 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
         (0..map.tenants.len()).map(|tenant| exposed[pool_of(tenant)].bytes.clone()).collect();
     let pools = (0..map.pools.len() as u32).map(|pool| vec![pool]).collect();
     Ok(Some(Grouped { params, ranges, map: ChannelMap { pools, ..map } }))
+}
+
+/// A drive, the control loop of its cache, and the map of its channels.
+type Controlled = (Box<dyn AnyCachedDrive>, Option<Control>, Option<ChannelMap>);
+
+impl Job<'_> {
+    /// The idle drive of the self. A job without a cache reads and writes flash only.
+    pub(super) fn drive(
+        &self,
+        stack: &StackSpec,
+        axes: &DataCacheParams,
+    ) -> Result<Controlled, ExperimentError> {
+        let spec = &self.case.spec;
+        let refuse = |message| self.case.refuse(message);
+        let (params, map) = match grouped(self.case, stack).map_err(refuse)? {
+            Some(grouped) => (grouped.params, Some(grouped.map)),
+            None => (stack.backing.drive().map_err(refuse)?, None),
+        };
+        let tenants = spec.tenants.iter();
+        let ports: Vec<Port> = tenants
+            .map(|tenant| Port {
+                queue_depth: params.queue_depth,
+                weight: tenant.weight.round().clamp(1.0, 255.0) as u32,
+            })
+            .collect();
+        let (control, quotas) = match self.only {
+            Some(_) => (None, Quotas::Shared(self.capacity_blocks)),
+            None => {
+                let mut control = self.control()?;
+                let quotas = control.first();
+                (Some(control), quotas)
+            }
+        };
+        let off = self.capacity_blocks == 0;
+        let mode = if off { WriteMode::WriteAround } else { spec.cache.write };
+        let axes = DataCacheParams { read_fill: axes.read_fill && !off, ..axes.clone() };
+        let policy = &spec.cache.policy;
+        let drive = build(&DriveDescription {
+            params: &params,
+            ports: &ports,
+            policy: (&policy.name, &policy.pairs),
+            code: self.case.caching.foreign.as_ref(),
+            quotas: &quotas,
+            mode,
+            axes: &axes,
+            seed: spec.seed.derive("ssd"),
+        });
+        let drive = drive.map_err(|error| match error {
+            cachewright_system::ssd::BuildError::Policy(error) => {
+                self.case.refuse(format!("`cache.policy`: {error}"))
+            }
+            cachewright_system::ssd::BuildError::Drive(error) => {
+                self.case.refuse(format!("`device.ssd`: {error}"))
+            }
+        })?;
+        let mut drive = drive;
+        if let Some((control, selector)) =
+            control.as_ref().and_then(|control| Some((control, control.victim_selector()?)))
+        {
+            drive.follow(control.total_blocks(), selector);
+        }
+        Ok((drive, control, map))
+    }
+}
+
+/// What a drive that is the whole machine did.
+pub(super) fn cached_drive(work: &DriveTotals, flash: Flash, end_ns: u64) -> CachedDrive {
+    let cache = &work.cache;
+    let [to_drive, to_host] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
+    CachedDrive {
+        flash,
+        destaged_pages: cache.destaged_pages,
+        read_filled_pages: cache.filled_pages,
+        held_writes: cache.held_writes,
+        given_up_pages: cache.given_up_pages,
+        most_outgoing_bytes: cache.max_outgoing.0,
+        link_busy: LinkBusy { to_drive, to_host },
+    }
+}
+
+impl Job<'_> {
+    /// The device with that number as the job's machine has it: under a store, if that keeps one.
+    pub(super) fn stored(
+        &self,
+        stack: &StackSpec,
+        number: usize,
+        backing_of: &[usize],
+        device: AnyDevice,
+    ) -> Result<AnyDevice, ExperimentError> {
+        let spec = &self.case.spec;
+        let (Some(settings), Some(flash)) = (&stack.store, &spec.flash) else {
+            return Ok(device);
+        };
+        let on_it = self.workload.placed()?.volumes.tenants.iter().zip(backing_of);
+        let ends = on_it.filter(|(_, own)| **own == number).map(|(extent, _)| extent.end);
+        let blocks = ends.max().unwrap_or(0) / spec.cache.block.0;
+        if blocks == 0 {
+            return Ok(device);
+        }
+        let refuse = |message| self.case.refuse(message);
+        let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
+        let what = "what its tenants' volumes take";
+        let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
+        let log = log(self.case, flash, pages)?;
+        let store = LogStore::new(device, log, settings).map_err(|error| match error {
+            StoreError::TooSmall { .. } => refuse(format!(
+                "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",
+                flash.over_provisioning.text()
+            )),
+            error => refuse(format!("`flash`: {error}")),
+        })?;
+        Ok(Box::new(store))
+    }
+}
+
+/// Refuses times of a store that could not go on.
+pub(super) fn check(times: Times) -> Result<Times, ExperimentError> {
+    let stores = times.devices.iter().filter_map(|device| device.report.store());
+    match stores.filter_map(|store| store.fault.as_ref()).next() {
+        Some(fault) => {
+            Err(ExperimentError::Flash(format!("the store of a backing device: {fault}")))
+        }
+        None => Ok(times),
+    }
+}
+
+/// What the stores did, all together; nothing without one.
+pub(super) fn store(case: &Case, times: &Times) -> Option<Store> {
+    let flash = case.spec.flash.as_ref()?;
+    let mut all = StoreStats::default();
+    let stores: Vec<&StoreStats> =
+        times.devices.iter().filter_map(|device| device.report.store()).collect();
+    stores.iter().for_each(|store| all.add(store));
+    let counts = &all.counts;
+    let appended_bytes = (all.appended_pages * flash.page.0) as f64;
+    (!stores.is_empty()).then(|| Store {
+        separation: label(&flash.separation),
+        reclaim: label(&flash.reclaim),
+        op: flash.over_provisioning.0,
+        page_bytes: flash.page.0,
+        superblock_bytes: flash.superblock.0,
+        logical_pages: all.logical_pages,
+        segments: all.segments,
+        write_amplification: counts.write_amplification(),
+        drive_writes: counts.user_pages as f64 / all.logical_pages.max(1) as f64,
+        user_pages: counts.user_pages,
+        moved_pages: counts.moved_pages,
+        meta_pages: counts.meta_pages,
+        collections: counts.collections,
+        resets: all.resets,
+        held_pages: all.held_pages,
+        appends: all.appends,
+        mean_append_bytes: appended_bytes / all.appends.max(1) as f64,
+        reads: all.reads.requests,
+        move_reads: all.reads.moves,
+        update_reads: all.reads.update,
+        meta_reads: all.reads.meta,
+        memory_reads: all.reads.memory,
+        unwritten_reads: all.reads.unwritten,
+    })
 }

@@ -1,6 +1,5 @@
 //! What models of a tenant's demand learn from: features by step, and responses by cache size.
 //!
-//! For: labels and training data of partitioners that predict. Must never know: labels, models.
 //! Every tenant is replayed alone on the stack's machine, open loop, with the cache switched off
 //! and with each number of granules of it, each time the whole trace, so that an interval begins
 //! with what the intervals before have left. Requests count where they arrive; `replay.warmup`
