@@ -138,11 +138,6 @@ impl Session {
         (0..32).filter(move |id| chosen >> id & 1 == 1)
     }
 
-    /// The export has grown or shrunk.
-    pub fn set_size(&mut self, bytes: u64) {
-        self.chosen.size = bytes;
-    }
-
     /// Payload bytes of the last write that are still to come. A caller may receive them straight
     /// into its own buffer and report that by [`Session::received`].
     pub fn payload_left(&self) -> u64 {
