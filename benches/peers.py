@@ -216,9 +216,7 @@ class Comparison:
         self._row(table, f"{len(SWEEP_POLICIES)} policies x {len(sweep)} sizes", ours, None)
         for size in sizes:
             ours = self.ours("python", str(size))
-            title = (
-                f"fifo in Python on numpy batches, {size} blocks ({speed(ours, self.requests)} M/s)"
-            )
+            title = f"fifo in Python, {size} blocks ({speed(ours, self.requests)} M/s)"
             self._row(table, title, ours, None)
         theirs = peer_curve(self.trace) if self.with_peer else None
         self._row(table, "exact lru curve, all sizes", self.ours("curve"), theirs)

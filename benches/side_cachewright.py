@@ -44,11 +44,8 @@ def curve(path: str) -> list[float]:
 
 
 def in_python(path: str, size: int) -> list[float]:
-    """Run a policy written in Python (FIFO on numpy batches); return its miss ratio."""
-    from cachewright.examples import Fifo
-
-    done = cachewright.simulate_python(Fifo, stack_of(path, "fifo", size), f"{size} blocks")
-    return [1 - done.hit_ratio]
+    """Run a policy written in Python (FIFO); return its miss ratio."""
+    return simulate(path, ["python:cachewright.examples:FifoCache"], [size])
 
 
 def peak_memory_mib() -> float:

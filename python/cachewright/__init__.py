@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from cachewright.characterized import characterize
     from cachewright.live.cache import Cache
-    from cachewright.policies import CachePolicy, simulate_python
+    from cachewright.policies import CachePolicy
     from cachewright.registries import list
     from cachewright.results import Amplification, Curves, Result
     from cachewright.traces import Trace, read_trace, scan_trace, write_trace
@@ -71,7 +71,6 @@ __all__ = [
     "scan_trace",
     "segments",
     "simulate",
-    "simulate_python",
     "train_shiro",
     "wa",
     "write_trace",
@@ -90,7 +89,6 @@ _HOMES = {
     "list": "registries",
     "read_trace": "traces",
     "scan_trace": "traces",
-    "simulate_python": "policies",
     "train_shiro": "train",
     "write_trace": "traces",
 }

@@ -16,7 +16,6 @@ from cachewright.types import Columns, Handed, Progress
 __all__ = [
     "SCHEMA_VERSION",
     "Answer",
-    "BlockStream",
     "Error",
     "LiveCache",
     "Model",
@@ -311,21 +310,6 @@ class TraceWriter:
     ) -> None: ...
     def finish(self) -> tuple[int, int, int]: ...
     def discard(self) -> None: ...
-
-@final
-class BlockStream:
-    def __new__(
-        cls,
-        stack: str,
-        origin: str,
-        settings: Sequence[tuple[str, str]],
-        progress: Progress | None,
-    ) -> BlockStream: ...
-    def next(
-        self, limit: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_], NDArray[np.uint16]]: ...
-    def capacity_blocks(self) -> int: ...
-    def tenants(self) -> list[str]: ...
 
 @final
 class Verdict:

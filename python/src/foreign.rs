@@ -191,12 +191,10 @@ impl Class {
         let method = |name: &str| Ok::<_, PyErr>(made.getattr_opt(name)?.map(Bound::unbind));
         let (access, resize, remove) = (method("access")?, method("resize")?, method("remove")?);
         let Some(access) = access else {
-            let batch = made.hasattr("access_batch")?;
-            let hint = if batch { "; batches go into `simulate_python`" } else { "" };
             let kind = made.get_type().name()?;
             return Ok(Err(format!(
                 "found an object of type `{kind}` without a method `access`, expected \
-                 `access(block, write)`{hint}"
+                 `access(block, write)`"
             )));
         };
         let _ = self.has.set([resize.is_some(), remove.is_some()]);
@@ -255,12 +253,8 @@ impl ForeignPolicy for Object {
             match found.cast::<Verdict>() {
                 Ok(verdict) => Ok(verdict.get().0),
                 Err(_) => {
-                    let hint = match found.is_instance_of::<pyo3::types::PyBool>() {
-                        true => "; policies that answer with booleans go into `simulate_python`",
-                        false => "",
-                    };
                     let found = shown(&found);
-                    Err(format!("returned {found}, expected a `cachewright.Verdict`{hint}"))
+                    Err(format!("returned {found}, expected a `cachewright.Verdict`"))
                 }
             }
         })

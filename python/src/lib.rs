@@ -17,7 +17,6 @@ mod options;
 mod registry;
 mod segments;
 mod serving;
-mod stream;
 mod trace;
 mod training;
 mod work;
@@ -40,7 +39,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     training::register(module)?;
     models::register(module)?;
     caching::register(module)?;
-    stream::register(module)?;
     foreign::register(module)?;
     live::register(module)?;
     serving::register(module)

@@ -9,7 +9,7 @@ numbers on purpose writes them anew, and its difference is read before it is tak
 
     CACHEWRIGHT_WRITE_ANSWERS=1 python -m pytest tests/test_answers.py
 
-Not covered: Python's lists of names (`cachewright.list`), `simulate_python`, the trainers,
+Not covered: Python's lists of names (`cachewright.list`), the trainers,
 schemes of a drive that are written with settings, and what the program says beside its answers.
 """
 

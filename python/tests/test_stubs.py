@@ -93,7 +93,7 @@ def test_examples_in_docstrings_hold(name: str) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", [f"cachewright.examples.{n}" for n in ("fifo", "lru", "verdicts")])
+@pytest.mark.parametrize("name", ["cachewright.examples.verdicts"])
 def test_indented_examples_run(traces: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     module = importlib.import_module(name)
     lines = re.findall(r"^    (.*)$", module.__doc__ or "", flags=re.M)

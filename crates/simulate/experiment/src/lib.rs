@@ -25,7 +25,6 @@ pub mod record;
 pub mod run;
 pub mod segments;
 pub mod spec;
-pub mod stream;
 pub mod timed;
 pub mod wa;
 pub mod workload;
@@ -44,7 +43,6 @@ pub use run::{RunOptions, check, run};
 pub use segments::{SegmentOptions, StackSegments, TenantSegments, segments};
 pub use spec::Spec;
 pub use spec::device::{devices, setting};
-pub use stream::BlockStream;
 pub use wa::{DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.
