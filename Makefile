@@ -30,8 +30,8 @@ DEMO_OUT := demo
 comma := ,
 empty :=
 space := $(empty) $(empty)
-DEMO_POLICIES := $(subst $(space),$(comma),$(strip lru fifo clock sieve lfu lfu-aging s3-fifo \
-	s3-fifo-2024 arc larc 2q lirs smq oc-smq access-frequency reca \
+DEMO_POLICIES := $(subst $(space),$(comma),$(strip lru fifo clock sieve lfu s3-fifo \
+	arc larc 2q lirs smq oc-smq access-frequency reca \
 	{name="rc-x",by_request=false} duel-x slru w-tinylfu lhd cacheus cachesack gl-cache \
 	belady belady-bypass))
 DEMO_PARTITIONS := shared,equal,static,hull

@@ -26,10 +26,18 @@ KEPT = ROOT / "target" / "peers"
 PEER_PYTHON = KEPT / "venv" / "bin" / "python"
 PEER_WHEEL = "libcachesim==0.3.5"
 SIDES = {"cachewright": "side_cachewright.py", "libcachesim": "side_libcachesim.py"}
-# Ours under the name that has their definition; see side_libcachesim.py.
+# Both sides look a name up: side_cachewright.py, side_libcachesim.py.
 POLICIES = ["lru", "fifo", "clock", "sieve", "arc", "2q", "lfu"]
-POLICIES += ["s3-fifo-2024", "lirs-libcachesim", "belady"]
-SWEEP_POLICIES = [*POLICIES, "s3-fifo", "lirs", "larc", "smq", "access-frequency", "belady-bypass"]
+POLICIES += ["s3-fifo", "lirs (libcachesim)", "belady"]
+SWEEP_POLICIES = [
+    *POLICIES,
+    "s3-fifo (paper)",
+    "lirs",
+    "larc",
+    "smq",
+    "access-frequency",
+    "belady-bypass",
+]
 SWEEP_SIZES = 8
 RECORD = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
 SEED = 20261121

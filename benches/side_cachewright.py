@@ -12,6 +12,11 @@ import time
 
 import cachewright
 
+VARIANTS = {
+    "s3-fifo (paper)": {"name": "s3-fifo", "variant": "paper"},
+    "lirs (libcachesim)": {"name": "lirs", "variant": "libcachesim"},
+}
+
 
 def stack_of(path: str, policy: str, blocks: int) -> dict[str, object]:
     """Return a stack of one tenant with one block per request."""
@@ -31,8 +36,9 @@ def stack_of(path: str, policy: str, blocks: int) -> dict[str, object]:
 
 def simulate(path: str, policies: list[str], sizes: list[int]) -> list[float]:
     """Run all policies at all sizes over one trace pass; return the miss ratios in that order."""
-    vary = {"policy": policies, "capacity": [f"{size} blocks" for size in sizes]}
-    stack = stack_of(path, policies[0], sizes[0])
+    named = [VARIANTS.get(policy, policy) for policy in policies]
+    vary = {"policy": named, "capacity": [f"{size} blocks" for size in sizes]}
+    stack = stack_of(path, "lru", sizes[0])
     cases = cachewright.compare(stack, vary, threads=1).answer.cases
     return [case.total.misses / case.total.accesses for case in cases]
 

@@ -20,8 +20,8 @@ NAMES = {
     "arc": "ARC",
     "2q": "TwoQ",
     "lfu": "LFU",
-    "s3-fifo-2024": "S3FIFO",
-    "lirs-libcachesim": "LIRS",
+    "s3-fifo": "S3FIFO",
+    "lirs (libcachesim)": "LIRS",
     "belady": "Belady",
 }
 

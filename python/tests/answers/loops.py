@@ -13,20 +13,23 @@ from answers.case import Case, Tables, bundled, stack, tenant
 
 SMALL: Tables = {"capacity": "96 blocks"}
 POLICIES = (
-    *("lru", "fifo", "clock", "sieve", "lfu", "lfu-aging", "s3-fifo", "s3-fifo-2024", "arc"),
-    *("larc", "2q", "lirs", "lirs-libcachesim", "smq", "oc-smq", "access-frequency", "reca"),
+    *("lru", "fifo", "clock", "sieve", "lfu", "s3-fifo", "arc"),
+    *("larc", "2q", "lirs", "smq", "oc-smq", "access-frequency", "reca"),
     *("rc-x", "duel-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
     *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
 
 POLICIES_SET = (
-    {"name": "lfu-aging", "average_limit": 3},
+    {"name": "lfu", "aging": True},
+    {"name": "lfu", "aging": True, "average_limit": 3},
     {"name": "s3-fifo", "small_share": 0.3, "ghost_share": 0.5, "promote_hits": 1},
-    {"name": "s3-fifo-2024", "small_share": 0.2, "ghost_share": 1.5, "promote_hits": 3},
+    {"name": "s3-fifo", "small_share": 0.2, "ghost_share": 1.5, "promote_hits": 3},
+    {"name": "s3-fifo", "variant": "paper"},
     {"name": "2q", "kin": 0.4, "kout": 1.0},
     {"name": "lirs", "hir": 0.1},
-    {"name": "lirs-libcachesim", "hir": 0.2},
+    {"name": "lirs", "variant": "libcachesim"},
+    {"name": "lirs", "variant": "libcachesim", "hir": 0.2},
     {"name": "smq", "tick": 200, "history": 1.0, "region_blocks": 4, "idle": True},
     {"name": "oc-smq", "tick": 300, "free": 0.1, "clean": 0.2, "hot_share": 0.5},
     {"name": "access-frequency", "history": 1.0, "halve_every": 2.0},

@@ -4,6 +4,7 @@
 
 use crate::Policy;
 use cachewright_types::Seed;
+use cachewright_types::choices;
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::Needed;
 
@@ -51,6 +52,16 @@ impl Needed for Need {
 /// What a user can know of one policy without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
+choices! {
+    /// Whose rules a policy follows, where libCacheSim's code departs from the paper's text.
+    pub enum Variant {
+        /// The paper's text.
+        Paper = "paper",
+        /// libCacheSim 0.3.5.
+        Libcachesim = "libcachesim",
+    }
+}
+
 /// A policy that stands in the registry.
 pub trait Registered: Policy + Sized + 'static {
     /// Its settings, with defaults as in its source.
@@ -59,6 +70,11 @@ pub trait Registered: Policy + Sized + 'static {
     const ENTRY: Entry;
     /// An empty cache of `capacity_blocks`.
     fn new(capacity_blocks: u32, settings: &Self::Settings, seed: Seed) -> Self;
+    /// Calls `visitor` with the type that these settings choose: its own, unless a setting is a
+    /// parameter of the type.
+    fn accept<V: PolicyVisitor>(settings: Self::Settings, visitor: V) -> V::Output {
+        visitor.visit::<Self>(settings)
+    }
 }
 
 /// Code that runs once the name of a policy has become its type.

@@ -1,28 +1,29 @@
 //! LFU: the block hit least often since it came leaves; among equals, the one that has been at
 //! that count longest.
 //!
-//! For: pure frequency, with and without ageing. Must never know: time. Unit: accesses. Counts are
-//! forgotten on eviction. Source of `lfu`: textbook; buckets of equal count in a list make it O(1)
-//! (Shah, Mitra, Matani, 2010). Source of `lfu-aging`: Robinson and Devarakonda, SIGMETRICS'90,
+//! Counts are forgotten on eviction. Source: textbook; buckets of equal count in a list make it
+//! O(1) (Shah, Mitra, Matani, 2010). Source of ageing: Robinson and Devarakonda, SIGMETRICS'90,
 //! section 3: when the average count exceeds a limit, every count C becomes ceil(C/2). Blocks
 //! whose counts become equal keep their order: the lower count leaves first.
 
 use crate::count_buckets::CountBuckets;
-use crate::entry::{Entry, Registered};
+use crate::entry::{Entry, PolicyVisitor, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
-use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
 
 declare! {
-    /// When counts are halved.
-    pub struct LfuAgingSettings {
+    /// Whether and when counts are halved.
+    pub struct LfuSettings {
+        /// halve all counts when their average exceeds a limit
+        aging: bool = false, "true or false";
         /// average count of the resident blocks above which all counts are halved
-        average_limit: u32 = 10, "accesses per block", 2 ..= 1_000_000;
+        average_limit: u32 = 10, "accesses per block", 2 ..= 1_000_000; applies "with `aging`";
     }
 }
 
-/// Least frequently used, with or without ageing.
+/// Least frequently used. `AGING`, a setting, is a parameter of the type: without it no access pays
+/// for the counts that a halving needs.
 #[derive(Clone, Debug)]
 pub struct Lfu<const AGING: bool> {
     blocks: CountBuckets<AGING>,
@@ -32,10 +33,6 @@ pub struct Lfu<const AGING: bool> {
 }
 
 impl<const AGING: bool> Lfu<AGING> {
-    fn empty(capacity: u32, average_limit: u32) -> Self {
-        Lfu { blocks: CountBuckets::default(), capacity, average_limit }
-    }
-
     /// Halves all counts when the average is beyond the limit. After that the average is below
     /// (limit + 1) / 2, so the next halving is about len * limit / 2 hits off.
     #[inline(always)]
@@ -47,31 +44,26 @@ impl<const AGING: bool> Lfu<AGING> {
     }
 }
 
-impl Registered for Lfu<false> {
-    type Settings = NoSettings;
+impl<const AGING: bool> Registered for Lfu<AGING> {
+    type Settings = LfuSettings;
     const ENTRY: Entry = Entry {
         name: "lfu",
         doc: "evicts the block accessed least often since it was admitted",
-        source: "textbook; O(1) form of Shah, Mitra, Matani, 2010",
+        source: "textbook; O(1) form of Shah, Mitra, Matani, 2010; ageing of Robinson, \
+                 Devarakonda, SIGMETRICS'90, section 3",
         needs: &[],
     };
 
-    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
-        Self::empty(capacity_blocks, 0)
+    fn new(capacity: u32, settings: &LfuSettings, _: Seed) -> Self {
+        Lfu { blocks: CountBuckets::default(), capacity, average_limit: settings.average_limit }
     }
-}
 
-impl Registered for Lfu<true> {
-    type Settings = LfuAgingSettings;
-    const ENTRY: Entry = Entry {
-        name: "lfu-aging",
-        doc: "lfu whose counts are halved when their average exceeds a limit",
-        source: "Robinson, Devarakonda, SIGMETRICS'90, section 3",
-        needs: &[],
-    };
-
-    fn new(capacity_blocks: u32, settings: &LfuAgingSettings, _: Seed) -> Self {
-        Self::empty(capacity_blocks, settings.average_limit)
+    fn accept<V: PolicyVisitor>(settings: LfuSettings, visitor: V) -> V::Output {
+        if settings.aging {
+            visitor.visit::<Lfu<true>>(settings)
+        } else {
+            visitor.visit::<Lfu<false>>(settings)
+        }
     }
 }
 
@@ -116,7 +108,7 @@ mod tests {
     /// raises 5 to 2; of 1, 2, 5, all at 2, block 1 has been there longest: 6 takes 1.
     #[test]
     fn ties_go_to_the_block_longest_at_its_count() {
-        let mut lfu = Lfu::<false>::new(3, &NoSettings::default(), Seed(0));
+        let mut lfu = Lfu::<false>::new(3, &LfuSettings::default(), Seed(0));
         lfu.reserve_ids(7);
         let mut step = |id| lfu.access(Access::read(BlockId(id)));
         for id in [1, 2, 3, 1, 2] {
@@ -133,7 +125,7 @@ mod tests {
     /// exceeds 2, so 1 falls to 1 and 2 to 2. Block 3 takes 1.
     #[test]
     fn halving_lets_old_fame_fade() {
-        let settings = LfuAgingSettings { average_limit: 2 };
+        let settings = LfuSettings { aging: true, average_limit: 2 };
         let mut lfu = Lfu::<true>::new(2, &settings, Seed(0));
         lfu.reserve_ids(4);
         for id in [1, 1, 1, 2, 2, 2] {

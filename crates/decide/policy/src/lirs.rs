@@ -7,22 +7,24 @@
 //! length of S: at most 2c entries, the oldest non-resident ones are dropped. A block enters as LIR
 //! while the LIR set has room.
 //!
-//! `lirs-libcachesim` is the same but for one rule of libCacheSim 0.3.5: when a resident HIR block
+//! The variant `libcachesim` adds one rule of libCacheSim 0.3.5: when a resident HIR block
 //! that has left S is hit and the LIR set is full, the bottom LIR block is demoted as well, and the
 //! next block missed takes its place. The paper changes no status there. libCacheSim evicts the
 //! front of Q at that hit already; a hit evicts nothing here, so that block leaves at the next miss
 //! and may still be hit before it (8 of 896,229 misses at one of 22 sizes tried, none at others).
 //! Unit: blocks.
 
-use crate::entry::{Entry, Registered};
+use crate::entry::{Entry, Registered, Variant};
 use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
-    /// The share of LIRS's queue; the default is the paper's.
+    /// The share of LIRS's queue, and whose rules; the defaults are the paper's.
     pub struct LirsSettings {
+        /// whose rules: `libcachesim` also demotes a block when one outside the stack is hit
+        variant: Variant = Variant::Paper, "name";
         /// share of the cache for blocks that have not shown a short re-use distance
         hir: f64 = 0.01, "ratio", 0.0 ..= 1.0;
     }
@@ -42,66 +44,46 @@ const QUEUE: usize = 0;
 /// List of `queues` that holds the non-resident blocks, in the order they have in S.
 const GHOSTS: usize = 1;
 
-/// LIRS; `DEMOTE` adds the rule of libCacheSim.
+/// Low inter-reference recency set, by the rules of its [`Variant`].
 #[derive(Clone, Debug)]
-pub struct LirsStack<const DEMOTE: bool> {
+pub struct Lirs {
     /// The paper's S, with the status of each block as its tag.
     stack: Links<u8, 1>,
     queues: Links<(), 2>,
     capacity: u32,
     hir_share: f64,
+    /// libCacheSim's rule, see the top of the file.
+    demotes_at_hits: bool,
     /// LIR blocks aimed at.
     lir_target: u32,
     lir_blocks: u32,
 }
-
-/// Low inter-reference recency set, as published.
-pub type Lirs = LirsStack<false>;
-/// LIRS as libCacheSim 0.3.5 has it.
-pub type LirsLibcachesim = LirsStack<true>;
 
 impl Registered for Lirs {
     type Settings = LirsSettings;
     const ENTRY: Entry = Entry {
         name: "lirs",
         doc: "blocks with short re-use distance get all but a hundredth of the cache",
-        source: "Jiang and Zhang, SIGMETRICS'02",
+        source: "Jiang and Zhang, SIGMETRICS'02; libCacheSim 0.3.5",
         needs: &[],
     };
 
     fn new(capacity_blocks: u32, settings: &LirsSettings, _: Seed) -> Self {
-        Self::with_share(capacity_blocks, settings.hir)
-    }
-}
-
-impl Registered for LirsLibcachesim {
-    type Settings = LirsSettings;
-    const ENTRY: Entry = Entry {
-        name: "lirs-libcachesim",
-        doc: "lirs that also demotes a block when one outside its stack is hit",
-        source: "libCacheSim 0.3.5",
-        needs: &[],
-    };
-
-    fn new(capacity_blocks: u32, settings: &LirsSettings, _: Seed) -> Self {
-        Self::with_share(capacity_blocks, settings.hir)
-    }
-}
-
-impl<const DEMOTE: bool> LirsStack<DEMOTE> {
-    fn with_share(capacity_blocks: u32, hir_share: f64) -> Self {
-        let mut policy = LirsStack {
+        let mut policy = Lirs {
             stack: Links::new(),
             queues: Links::new(),
             capacity: 0,
-            hir_share,
+            hir_share: settings.hir,
+            demotes_at_hits: settings.variant == Variant::Libcachesim,
             lir_target: 0,
             lir_blocks: 0,
         };
         policy.set_capacity(capacity_blocks);
         policy
     }
+}
 
+impl Lirs {
     fn set_capacity(&mut self, capacity_blocks: u32) {
         let hir_blocks = (self.hir_share * f64::from(capacity_blocks)) as u32;
         self.capacity = capacity_blocks;
@@ -189,7 +171,7 @@ impl<const DEMOTE: bool> LirsStack<DEMOTE> {
             return;
         }
         self.queues.move_to_head(QUEUE, block);
-        if DEMOTE && self.lir_blocks == self.lir_target {
+        if self.demotes_at_hits && self.lir_blocks == self.lir_target {
             self.demote_bottom();
         }
         self.enter_stack_as_hir(block);
@@ -222,9 +204,9 @@ impl<const DEMOTE: bool> LirsStack<DEMOTE> {
     }
 }
 
-impl<const DEMOTE: bool> PolicyHooks for LirsStack<DEMOTE> {}
+impl PolicyHooks for Lirs {}
 
-impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
+impl Policy for Lirs {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
@@ -356,19 +338,19 @@ mod tests {
     }
 
     /// S from its top with the status of each block, and Q from its end.
-    fn state<const D: bool>(policy: &LirsStack<D>) -> (Vec<(u32, u8)>, Vec<u32>) {
+    fn state(policy: &Lirs) -> (Vec<(u32, u8)>, Vec<u32>) {
         let stack = policy.stack.iter(0).map(|b| (b.0, policy.stack.tag(b))).collect();
         (stack, ids(policy.queues.iter(QUEUE)))
     }
 
-    fn feed<const D: bool>(policy: &mut LirsStack<D>, blocks: &[u32]) -> Vec<Verdict> {
+    fn feed(policy: &mut Lirs, blocks: &[u32]) -> Vec<Verdict> {
         blocks.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
     }
 
     /// Capacity 3: two LIR blocks and one HIR block. S from its top.
     #[test]
     fn the_hand_worked_case() {
-        let mut lirs = Lirs::with_share(3, 0.01);
+        let mut lirs = Lirs::new(3, &LirsSettings::default(), Seed(0));
         lirs.reserve_ids(8);
         // 0 and 1 fill the LIR set, 2 is HIR.
         feed(&mut lirs, &[0, 1, 2]);
@@ -385,7 +367,8 @@ mod tests {
         assert_eq!(state(&lirs), (vec![(1, LIR), (2, LIR)], vec![0]));
         assert!(!lirs.tracks(BlockId(3)));
         // 0 is hit outside S: it stays HIR and returns to the top of S (paper: nothing else).
-        let mut other = LirsLibcachesim::with_share(3, 0.01);
+        let libcachesim = LirsSettings { variant: Variant::Libcachesim, ..Default::default() };
+        let mut other = Lirs::new(3, &libcachesim, Seed(0));
         other.reserve_ids(8);
         feed(&mut other, &[0, 1, 2, 3, 2, 1, 0]);
         feed(&mut lirs, &[0]);

@@ -6,7 +6,7 @@
 use crate::Policy;
 use crate::entry::{Entry, PolicyVisitor, Registered};
 use crate::foreign::{Foreign, is_foreign};
-use cachewright_types::registry::{settings, unknown};
+use cachewright_types::registry::{Resolved, settings, unknown};
 use cachewright_types::{RegistryError, Seed, Value};
 
 macro_rules! policies {
@@ -25,13 +25,13 @@ macro_rules! policies {
         ) -> Result<V::Output, RegistryError> {
             $(if <$policy as Registered>::ENTRY.name == name {
                 let settings = settings("policy", <$policy>::ENTRY.name, pairs)?;
-                return Ok(visitor.visit::<$policy>(settings));
+                return Ok(<$policy as Registered>::accept(settings, visitor));
             })*
             if is_foreign(name) {
                 let settings = settings("policy", <Foreign as Registered>::ENTRY.name, pairs)?;
                 return Ok(visitor.visit::<Foreign>(settings));
             }
-            Err(unknown("policy", name, &entries()))
+            Err(with_new_name(unknown("policy", name, &entries())))
         }
     };
 }
@@ -42,9 +42,7 @@ policies! {
     crate::fifo::Clock,
     crate::sieve::Sieve,
     crate::lfu::Lfu<false>,
-    crate::lfu::Lfu<true>,
-    crate::s3_fifo::S3Fifo<false>,
-    crate::s3_fifo::S3Fifo<true>,
+    crate::s3_fifo::S3Fifo,
     crate::arc::Arc,
     crate::larc::Larc,
     crate::two_q::TwoQ,
@@ -56,7 +54,6 @@ policies! {
     crate::lrb::Lrb,
     crate::gl_cache::GlCache,
     crate::lirs::Lirs,
-    crate::lirs::LirsLibcachesim,
     crate::smq::Smq,
     crate::oc_smq::OcSmq,
     crate::access_frequency::AccessFrequency,
@@ -84,11 +81,36 @@ pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<PolicyMaker, Regis
     visit(name, pairs, MakePolicy)
 }
 
-pub use table::{entries, keys, resolved};
+pub use table::{entries, keys};
 
 /// The entry registered as `name`; one for all policies of code outside, which no table lists.
 pub fn entry(name: &str) -> Result<&'static Entry, RegistryError> {
-    if is_foreign(name) { Ok(&<Foreign as Registered>::ENTRY) } else { table::entry(name) }
+    if is_foreign(name) {
+        return Ok(&<Foreign as Registered>::ENTRY);
+    }
+    table::entry(name).map_err(with_new_name)
+}
+
+/// Every setting of a policy under `pairs`. Errors: no such policy; a setting is refused.
+pub fn resolved(name: &str, pairs: &[(String, Value)]) -> Result<Resolved, RegistryError> {
+    table::resolved(name, pairs).map_err(with_new_name)
+}
+
+/// Names that are settings of another policy now.
+const NOW_SETTINGS: [(&str, &str); 3] = [
+    ("lfu-aging", r#"{ name = "lfu", aging = true }"#),
+    ("s3-fifo-2024", "s3-fifo"),
+    ("lirs-libcachesim", r#"{ name = "lirs", variant = "libcachesim" }"#),
+];
+
+/// Has the refusal of a name that is a setting now say which.
+fn with_new_name(mut error: RegistryError) -> RegistryError {
+    if let RegistryError::Unknown { name, hint, .. } = &mut error
+        && let Some((_, setting)) = NOW_SETTINGS.iter().find(|(old, _)| old == name)
+    {
+        *hint = format!("; this one is `{setting}` now");
+    }
+    error
 }
 
 /// A policy of any kind, for code that is not hot.

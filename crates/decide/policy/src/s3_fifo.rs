@@ -1,16 +1,16 @@
 //! S3-FIFO: a small queue lets most blocks go early, a main queue keeps those asked for again, a
 //! ghost queue remembers what the small one let go.
 //!
-//! For: both published forms. Must never know: recency. Unit: blocks. Sources: Yang et al., "FIFO
-//! queues are all you need for cache eviction", SOSP'23, Algorithm 1 (`s3-fifo`); libCacheSim's
-//! S3FIFO.c as revised in October 2024 (`s3-fifo-2024`).
+//! Sources: libCacheSim's S3FIFO.c, the authors' own code, as revised in October 2024
+//! (`libcachesim`); Yang et al., "FIFO queues are all you need for cache eviction", SOSP'23,
+//! Algorithm 1 (`paper`).
 //!
-//! | | `s3-fifo` | `s3-fifo-2024` |
+//! | | `libcachesim` | `paper` |
 //! |---|---|---|
-//! | small queue | evicts from 0.1 c blocks up, rounded up | 0.1 c rounded down, at least 1 |
-//! | who evicts first | small when it has its share, else main | main when beyond its share |
-//! | new block before the first eviction | small | main once small has its share |
-//! | promoted block finds main beyond its share | main evicts | nothing |
+//! | small queue's share | 0.1 c rounded down, at least 1 | 0.1 c, rounded up |
+//! | who evicts first | main when beyond its share | small when it has its share, else main |
+//! | new block before the first eviction | main once small has its share | small |
+//! | promoted block finds main beyond its share | nothing | main evicts |
 //!
 //! Both: 2-bit counters, cleared by promotion (section 4.1 of the paper); promotion at 2 hits in
 //! the small queue ("freq > 1"); a ghost hit goes to main and its entry is dropped. "M is full"
@@ -20,7 +20,7 @@
 //! the golden synthetic trace take two blocks if one does not stop; no miss count changes at any
 //! of its seven sizes.)
 
-use crate::entry::{Entry, Registered};
+use crate::entry::{Entry, Registered, Variant};
 use crate::hit_queues::HitQueues;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
@@ -32,8 +32,10 @@ const MAIN: usize = 1;
 const GHOST: usize = 2;
 
 declare! {
-    /// The proportions of S3-FIFO.
+    /// The proportions and rules of S3-FIFO.
     pub struct S3FifoSettings {
+        /// whose rules: `libcachesim` is the code of the paper's authors, `paper` Algorithm 1
+        variant: Variant = Variant::Libcachesim, "name";
         /// share of the cache in which new blocks start
         small_share: f64 = 0.1, "ratio", 0.0 ..= 1.0;
         /// evicted blocks remembered, as a share of the cache
@@ -43,9 +45,9 @@ declare! {
     }
 }
 
-/// S3-FIFO; `REVISED` is the form of October 2024, otherwise the paper's.
+/// S3-FIFO, by the rules of its [`Variant`].
 #[derive(Clone, Debug)]
-pub struct S3Fifo<const REVISED: bool> {
+pub struct S3Fifo {
     queues: HitQueues<3, 2>,
     capacity: u32,
     small_blocks: u32,
@@ -54,19 +56,10 @@ pub struct S3Fifo<const REVISED: bool> {
     settings: S3FifoSettings,
 }
 
-impl<const REVISED: bool> S3Fifo<REVISED> {
-    fn empty(capacity_blocks: u32, settings: &S3FifoSettings) -> Self {
-        let mut cache = S3Fifo {
-            queues: HitQueues::default(),
-            capacity: 0,
-            small_blocks: 0,
-            ghost_blocks: 0,
-            has_evicted: false,
-            settings: settings.clone(),
-        };
-        cache.capacity = capacity_blocks;
-        cache.on_capacity();
-        cache
+impl S3Fifo {
+    #[inline(always)]
+    fn follows_paper(&self) -> bool {
+        self.settings.variant == Variant::Paper
     }
 
     #[inline(always)]
@@ -83,7 +76,7 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
                 return Some(block);
             }
             self.queues.push(MAIN, block);
-            if !REVISED && self.main_is_beyond_its_share() {
+            if self.follows_paper() && self.main_is_beyond_its_share() {
                 return self.evict_main();
             }
         }
@@ -112,37 +105,33 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
     }
 }
 
-impl Registered for S3Fifo<false> {
+impl Registered for S3Fifo {
     type Settings = S3FifoSettings;
     const ENTRY: Entry = Entry {
         name: "s3-fifo",
         doc: "a small queue filters what enters the main queue; evicted blocks are remembered",
-        source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP'23",
+        source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP'23; the \
+                 authors' code in libCacheSim, S3FIFO.c as revised in October 2024",
         needs: &[],
     };
 
     fn new(capacity_blocks: u32, settings: &S3FifoSettings, _: Seed) -> Self {
-        Self::empty(capacity_blocks, settings)
+        let mut cache = S3Fifo {
+            queues: HitQueues::default(),
+            capacity: capacity_blocks,
+            small_blocks: 0,
+            ghost_blocks: 0,
+            has_evicted: false,
+            settings: settings.clone(),
+        };
+        cache.on_capacity();
+        cache
     }
 }
 
-impl Registered for S3Fifo<true> {
-    type Settings = S3FifoSettings;
-    const ENTRY: Entry = Entry {
-        name: "s3-fifo-2024",
-        doc: "s3-fifo whose main queue takes new blocks until the cache is full",
-        source: "libCacheSim, S3FIFO.c as revised in October 2024",
-        needs: &[],
-    };
+impl PolicyHooks for S3Fifo {}
 
-    fn new(capacity_blocks: u32, settings: &S3FifoSettings, _: Seed) -> Self {
-        Self::empty(capacity_blocks, settings)
-    }
-}
-
-impl<const REVISED: bool> PolicyHooks for S3Fifo<REVISED> {}
-
-impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
+impl StoredPolicy for S3Fifo {
     stored_in!(queues: HitQueues<3, 2>);
 
     #[inline(always)]
@@ -160,7 +149,9 @@ impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
             self.queues.remove(block);
         }
         let evicted = if self.queues.resident() == self.capacity { self.evict() } else { None };
-        let overflow = REVISED && !self.has_evicted && self.queues.len(SMALL) >= self.small_blocks;
+        let overflow = !self.has_evicted
+            && !self.follows_paper()
+            && self.queues.len(SMALL) >= self.small_blocks;
         self.queues.push(if remembered || overflow { MAIN } else { SMALL }, block);
         Verdict::Admit { evicted }
     }
@@ -168,10 +159,10 @@ impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
     #[inline(always)]
     fn evict(&mut self) -> Option<BlockId> {
         self.has_evicted = true;
-        let from_small = if REVISED {
-            !self.main_is_beyond_its_share() && self.queues.len(SMALL) > 0
-        } else {
+        let from_small = if self.follows_paper() {
             self.queues.len(SMALL) >= self.small_blocks
+        } else {
+            !self.main_is_beyond_its_share() && self.queues.len(SMALL) > 0
         };
         if !from_small {
             return self.evict_main();
@@ -188,8 +179,12 @@ impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
     fn on_capacity(&mut self) {
         let part = |share: f64| f64::from(self.capacity) * share;
         let small = part(self.settings.small_share);
-        // Rounding up forgives the last bits of a product such as 0.1 * 3.
-        let small = if REVISED { small as u32 } else { (small - 1e-6).ceil() as u32 };
+        let small = if self.follows_paper() {
+            // Forgives the last bits of a product such as 0.1 * 3.
+            (small - 1e-6).ceil() as u32
+        } else {
+            small as u32
+        };
         self.small_blocks = small.clamp(1, self.capacity.max(1));
         self.ghost_blocks = part(self.settings.ghost_share) as u32;
     }
@@ -236,7 +231,8 @@ mod tests {
     /// promoted, main has 4 blocks, 1 more than its share, and lets go of 1: S 8, M 2 3 7.
     #[test]
     fn the_papers_queues_by_hand() {
-        let mut cache = S3Fifo::<false>::new(4, &S3FifoSettings::default(), Seed(0));
+        let settings = S3FifoSettings { variant: Variant::Paper, ..Default::default() };
+        let mut cache = S3Fifo::new(4, &settings, Seed(0));
         let verdicts = run(&mut cache, &[1, 2, 3, 4, 1, 1, 5, 2, 6, 7, 3, 7, 7, 8]);
         let hit = Verdict::Hit;
         let expected =
@@ -250,8 +246,8 @@ mod tests {
     /// 1: S 5, M 2 3 4, G 1. Block 1 is a ghost: 5 leaves, 1 goes to main: S -, M 2 3 4 1. Block
     /// 6: small is empty and main beyond its share: 2 leaves: S 6, M 3 4 1.
     #[test]
-    fn the_revisions_queues_by_hand() {
-        let mut cache = S3Fifo::<true>::new(4, &S3FifoSettings::default(), Seed(0));
+    fn the_authors_codes_queues_by_hand() {
+        let mut cache = S3Fifo::new(4, &S3FifoSettings::default(), Seed(0));
         let verdicts = run(&mut cache, &[1, 2, 3, 4, 5, 1, 6]);
         assert_eq!(verdicts, [IN, IN, IN, IN, out(1), out(5), out(2)]);
         assert_eq!(cache.queues.blocks(MAIN), [3, 4, 1].map(BlockId));

@@ -65,7 +65,7 @@ impl PolicyVisitor for InPieces {
             pieces += 1;
         }
         // These choose victims by shares of the capacity, which a piece changes for the next one.
-        if ["2q", "reca", "s3-fifo", "s3-fifo-2024"].contains(&name) {
+        if ["2q", "reca", "s3-fifo"].contains(&name) {
             assert_eq!(moves.len(), expected.len(), "{name}");
         } else {
             assert_eq!(moves, expected, "{name}: the same blocks leave in the same order");

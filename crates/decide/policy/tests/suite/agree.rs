@@ -6,7 +6,7 @@ use crate::models;
 
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Verdict};
-use cachewright_types::{BlockId, Seed};
+use cachewright_types::{BlockId, Seed, Value};
 use models::frequency::{Counts, best_hits};
 use models::queues::{ClockFrames, OneQueue, S3, SieveList};
 use models::{Model, ModelOutcome};
@@ -15,11 +15,13 @@ const CAPACITIES: [usize; 9] = [1, 2, 3, 5, 10, 11, 20, 37, 64];
 const DISTINCT: u64 = 100;
 
 /// Replays ten random traces per capacity through the policy and a fresh model.
-fn agree<M: Model>(name: &str, model: impl Fn(usize) -> M) {
+fn agree<M: Model>(name: &str, settings: &[(&str, Value)], model: impl Fn(usize) -> M) {
+    let pairs: Vec<(String, Value)> =
+        settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     for capacity in CAPACITIES {
         for seed in 0..10 {
             let mut rng = Seed(seed).derive(name).rng();
-            let mut policy = boxed(name, &[], capacity as u32, Seed(seed)).unwrap();
+            let mut policy = boxed(name, &pairs, capacity as u32, Seed(seed)).unwrap();
             policy.reserve_ids(DISTINCT as usize);
             let mut model = model(capacity);
             let trace = common::random_blocks(&mut rng, 2_000, DISTINCT);
@@ -40,17 +42,17 @@ fn agree<M: Model>(name: &str, model: impl Fn(usize) -> M) {
 
 #[test]
 fn lru_is_a_queue_that_moves_on_hits() {
-    agree("lru", |capacity| OneQueue { capacity, moves: true, queue: Default::default() });
+    agree("lru", &[], |capacity| OneQueue { capacity, moves: true, queue: Default::default() });
 }
 
 #[test]
 fn fifo_is_a_queue_that_does_not() {
-    agree("fifo", |capacity| OneQueue { capacity, moves: false, queue: Default::default() });
+    agree("fifo", &[], |capacity| OneQueue { capacity, moves: false, queue: Default::default() });
 }
 
 #[test]
 fn clock_is_a_circle_of_frames() {
-    agree("clock", |capacity| ClockFrames {
+    agree("clock", &[], |capacity| ClockFrames {
         frames: vec![None; capacity],
         hand: 0,
         bits: Default::default(),
@@ -59,7 +61,7 @@ fn clock_is_a_circle_of_frames() {
 
 #[test]
 fn sieve_is_a_list_with_a_hand() {
-    agree("sieve", |capacity| SieveList {
+    agree("sieve", &[], |capacity| SieveList {
         capacity,
         list: Vec::new(),
         hand: None,
@@ -68,23 +70,25 @@ fn sieve_is_a_list_with_a_hand() {
 }
 
 #[test]
-fn s3_fifo_is_algorithm_1() {
-    agree("s3-fifo", |capacity| S3 { capacity, ..Default::default() });
+fn s3_fifo_is_the_authors_code() {
+    agree("s3-fifo", &[], |capacity| S3 { capacity, ..Default::default() });
 }
 
 #[test]
-fn s3_fifo_2024_is_the_revision() {
-    agree("s3-fifo-2024", |capacity| S3 { capacity, revised: true, ..Default::default() });
+fn s3_fifo_of_the_paper_is_algorithm_1() {
+    let paper = [("variant", Value::Text("paper".to_owned()))];
+    agree("s3-fifo", &paper, |capacity| S3 { capacity, paper: true, ..Default::default() });
 }
 
 #[test]
 fn lfu_evicts_the_lowest_count() {
-    agree("lfu", |capacity| Counts { capacity, ..Default::default() });
+    agree("lfu", &[], |capacity| Counts { capacity, ..Default::default() });
 }
 
 #[test]
-fn lfu_aging_halves_counts() {
-    agree("lfu-aging", |capacity| Counts { capacity, limit: Some(10), ..Default::default() });
+fn aging_halves_counts_of_lfu() {
+    let aging = [("aging", Value::Bool(true))];
+    agree("lfu", &aging, |capacity| Counts { capacity, limit: Some(10), ..Default::default() });
 }
 
 #[test]

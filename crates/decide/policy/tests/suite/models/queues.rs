@@ -86,10 +86,10 @@ impl Model for SieveList {
     }
 }
 
-/// S3-FIFO after Algorithm 1 of the paper, or after the revision of October 2024.
+/// S3-FIFO after its authors' code of October 2024, or after Algorithm 1 of the paper.
 #[derive(Default)]
 pub struct S3 {
-    pub revised: bool,
+    pub paper: bool,
     pub capacity: usize,
     pub small: VecDeque<u32>,
     pub main: VecDeque<u32>,
@@ -101,23 +101,23 @@ pub struct S3 {
 impl S3 {
     /// A tenth of the cache, times ten to stay exact.
     fn small_has_its_share(&self) -> bool {
-        if self.revised {
-            return self.small.len() >= (self.capacity / 10).max(1);
+        if self.paper {
+            return 10 * self.small.len() >= self.capacity;
         }
-        10 * self.small.len() >= self.capacity
+        self.small.len() >= (self.capacity / 10).max(1)
     }
 
     fn main_share(&self) -> usize {
-        let small = if self.revised { self.capacity / 10 } else { self.capacity.div_ceil(10) };
+        let small = if self.paper { self.capacity.div_ceil(10) } else { self.capacity / 10 };
         self.capacity - small.max(1)
     }
 
     fn evict(&mut self) -> u32 {
         self.evicted_before = true;
-        let from_small = if self.revised {
-            self.main.len() <= self.main_share() && !self.small.is_empty()
-        } else {
+        let from_small = if self.paper {
             self.small_has_its_share()
+        } else {
+            self.main.len() <= self.main_share() && !self.small.is_empty()
         };
         while from_small && !self.small.is_empty() {
             let tail = self.small.pop_back().unwrap();
@@ -128,7 +128,7 @@ impl S3 {
             }
             self.freq.insert(tail, 0);
             self.main.push_front(tail);
-            if !self.revised && self.main.len() > self.main_share() {
+            if self.paper && self.main.len() > self.main_share() {
                 break;
             }
         }
@@ -155,7 +155,7 @@ impl Model for S3 {
         let full = self.small.len() + self.main.len() == self.capacity;
         let evicted = if full { Some(self.evict()) } else { None };
         self.freq.insert(block, 0);
-        let overflow = self.revised && !self.evicted_before && self.small_has_its_share();
+        let overflow = !self.paper && !self.evicted_before && self.small_has_its_share();
         if remembered || overflow {
             self.main.push_front(block);
         } else {
