@@ -10,8 +10,8 @@ use crate::work;
 use cachewright_experiment::LabelOptions;
 use cachewright_experiment::oracle::Split;
 use cachewright_policy::rc_rnn::features::{CachingLabel, StayClass};
-use cachewright_policy::rc_rnn::model::CachingNetwork;
-use cachewright_policy::rc_rnn::{RcRnnSettings, replayed, table};
+use cachewright_policy::rc_rnn::labels::CachingNetwork;
+use cachewright_policy::rc_rnn::{RcRnnSettings, labels, replayed};
 use numpy::{
     IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
@@ -137,7 +137,7 @@ fn caching_table<'py>(
     py: Python<'py>,
     labels: PyReadonlyArray2<'py, u8>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &table::file(read(&labels)?)))
+    Ok(PyBytes::new(py, &labels::file(read(&labels)?)))
 }
 
 /// Labels out of an array [request, 2].

@@ -44,10 +44,7 @@ const STAGES: [Stage; 9] = [
         schemes!(cachewright_partition::layout, cachewright_partition::layout::Need::word)
     }),
     ("characterizers", "the ways to classify workloads", || {
-        schemes!(
-            cachewright_policy::characterize::registry,
-            cachewright_policy::characterize::Need::word
-        )
+        schemes!(cachewright_policy::characterize, cachewright_policy::characterize::Need::word)
     }),
     ("separations", "the ways to choose which flash pages share a superblock", || {
         schemes!(cachewright_ftl::separation, of_flash)

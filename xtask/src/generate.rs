@@ -91,7 +91,7 @@ fn registries() -> Vec<Registry> {
     let policies = schemes!(cachewright_policy::registry);
     let partitions = schemes!(cachewright_partition::registry);
     let layouts = schemes!(cachewright_partition::layout);
-    let characterizers = schemes!(cachewright_policy::characterize::registry);
+    let characterizers = schemes!(cachewright_policy::characterize);
     let separations = schemes!(cachewright_ftl::separation);
     let reclaims = schemes!(cachewright_ftl::reclaim);
     vec![

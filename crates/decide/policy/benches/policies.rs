@@ -11,7 +11,7 @@
 //! accesses per second of the thread's processor time, median of the rounds.
 
 use cachewright_policy::rc_rnn::features::FeatureSet;
-use cachewright_policy::rc_rnn::model::HEADS;
+use cachewright_policy::rc_rnn::labels::HEADS;
 use cachewright_policy::replay::{AHEAD, count_hits};
 use cachewright_policy::{
     Access, Entry, FutureColumn, FutureSlice, NEVER, Need, Policy, PolicyVisitor, Registered,

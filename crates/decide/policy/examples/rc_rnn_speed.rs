@@ -6,7 +6,7 @@
 
 use cachewright_policy::rc_rnn::RcRnn;
 use cachewright_policy::rc_rnn::features::FeatureSet;
-use cachewright_policy::rc_rnn::model::HEADS;
+use cachewright_policy::rc_rnn::labels::HEADS;
 use cachewright_policy::{Access, Policy, PolicyHooks, Registered, RequestInfo};
 use cachewright_testkit::models::{RC_RNN_LAYERS, in_bytes, random_lstm};
 use cachewright_types::{BlockId, Seed};

@@ -1,9 +1,9 @@
 //! Access frequency: a missed block enters only if it is asked for more often than one held.
 //!
-//! For: the frequency-counting flash caches that later papers call "Access Frequency". Must never
-//! know: engines, tenants, time. Sources: Klonatos et al., "Azor", NAS'11 (a running estimate of
-//! each block's accesses decides whether it may replace a cached one) and Chen, Koufaty, Zhang,
-//! "Hystor", ICS'11 (a block table of access counts with bounded size and regular ageing).
+//! For: the frequency-counting flash caches that later papers call "Access Frequency". Sources:
+//! Klonatos et al., "Azor", NAS'11 (a running estimate of each block's accesses decides whether it
+//! may replace a cached one) and Chen, Koufaty, Zhang, "Hystor", ICS'11 (a block table of access
+//! counts with bounded size and regular ageing).
 //!
 //! The reading chosen, where the papers describe systems rather than one algorithm: every access
 //! adds one to the block's count; the resident block with the lowest count, and among those the one
@@ -14,8 +14,8 @@
 //! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot
 //! see. Unit: blocks and accesses. Counts stop at 255.
 
-use crate::entry::{Entry, Registered};
 use crate::frequency_table::FrequencyTable;
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};

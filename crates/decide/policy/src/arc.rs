@@ -1,14 +1,14 @@
 //! ARC: recency and frequency in two lists whose balance follows the hits on what they evicted.
 //!
-//! For: an adaptive, scan-resistant policy without settings. Must never know: engines, tenants,
-//! time. Source: Megiddo and Modha, FAST'03, Fig. 4, with its real-valued target `p` and its steps
+//! For: an adaptive, scan-resistant policy without settings.
+//! Source: Megiddo and Modha, FAST'03, Fig. 4, with its real-valued target `p` and its steps
 //! max(|B2|/|B1|, 1) and max(|B1|/|B2|, 1). Unit: blocks. Beyond the paper: a cache that has room
 //! again (after a trim or growth) admits without evicting, and a smaller capacity evicts by the
 //! same REPLACE rule until the blocks fit. Invariants (section I.C of the paper): |T1| + |T2| <= c,
 //! |T1| + |B1| <= c, all four together <= 2c.
 
-use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;

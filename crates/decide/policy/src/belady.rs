@@ -1,12 +1,11 @@
 //! Belady's MIN: the block whose next use lies furthest ahead leaves.
 //!
-//! For: the bound no policy beats. Must never know: how the future was found. Source: Belady, IBM
-//! Systems Journal 5(2), 1966 (`belady`, which takes in every block); Mattson et al., 1970
-//! (`belady-bypass`, which leaves out a block that would be the next to leave). Unit: positions in
-//! the stream of accesses.
+//! For: the bound no policy beats. Source: Belady, IBM Systems Journal 5(2), 1966 (`belady`, which
+//! takes in every block); Mattson et al., 1970 (`belady-bypass`, which leaves out a block that
+//! would be the next to leave). Unit: positions in the stream of accesses.
 
-use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
+use crate::registry::{Entry, Need, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, NEVER, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};

@@ -1,15 +1,15 @@
 //! The oracle with benefit: what a cache should hold, knowing what each block is still worth.
 //!
 //! For: the labels that models of admission and eviction learn from, and a bound that weighs what a
-//! disk and a flash drive take for a request. Must never know: how a benefit was found. Source:
-//! Ebrahimi et al., RC-RNN, section 4.1 and equation 3. Units: blocks; a benefit has none.
+//! disk and a flash drive take for a request. Source: Ebrahimi et al., RC-RNN, section 4.1 and
+//! equation 3. Units: blocks; a benefit has none.
 //!
 //! Left open there, and settled here: the benefit of a block in the cache is that of its last
 //! access; a block that is worth nothing stays out even where there is room; of blocks worth the
 //! same the one not used for the longest time leaves first, and none leaves for its equal.
 
-use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
+use crate::registry::{Entry, Need, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;

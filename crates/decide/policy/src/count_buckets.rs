@@ -1,10 +1,10 @@
 //! Resident blocks in buckets of equal count, lowest count first; in a bucket, the block that has
 //! been there longest first.
 //!
-//! For: LFU, with and without ageing. Must never know: capacity, what triggers a halving. Source:
-//! Shah, Mitra, Matani, 2010 (buckets in a list make every change O(1)). Unit: accesses. With
-//! ageing the sum of all counts is kept, and all counts can be halved: every count C becomes
-//! ceil(C/2), and blocks whose counts become equal keep their order.
+//! For: LFU, with and without ageing. Source: Shah, Mitra, Matani, 2010 (buckets in a list make
+//! every change O(1)). Unit: accesses. With ageing the sum of all counts is kept, and all counts
+//! can be halved: every count C becomes ceil(C/2), and blocks whose counts become equal keep their
+//! order.
 
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;

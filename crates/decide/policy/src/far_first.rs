@@ -1,12 +1,11 @@
 //! Blocks ordered by the position of their next use, the furthest first.
 //!
-//! For: Belady's MIN. Must never know: capacity, verdicts. Units: positions in the stream of
-//! accesses; 8 bytes per entry.
+//! For: Belady's MIN. Units: positions in the stream of accesses; 8 bytes per entry.
 //!
 //! Entries are never updated: a block that moves gets a second entry, and an entry counts only
-//! while it agrees with the caller's table of next uses. Entries before the current position lie
-//! in buckets of [`BUCKET_BITS`] bits of positions and are dropped by the bucket; of the buckets
-//! ahead only the furthest is kept as a heap. So most entries are written once and never read.
+//! while it agrees with the caller's table of next uses. Entries before the current position lie in
+//! buckets of [`BUCKET_BITS`] bits of positions and are dropped by the bucket; of the buckets ahead
+//! only the furthest is kept as a heap. So most entries are written once and never read.
 
 use crate::NEVER;
 use cachewright_types::BlockId;

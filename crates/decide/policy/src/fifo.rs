@@ -1,14 +1,14 @@
 //! FIFO, and Clock, which gives a block hit since its last round one more.
 //!
-//! For: the simplest queue, and LRU's approximation without moving anything on a hit. Must never
-//! know: recency beyond one bit. Sources: Belady, IBM Systems Journal 5(2), 1966 (`fifo`); Corbató,
-//! "A Paging Experiment with the Multics System", MIT Project MAC, 1968 (`clock`). Unit: blocks.
-//! The hand's circle of `clock` is kept as a queue: a block that the hand spares goes from the tail
-//! to the head with its bit cleared; new blocks come in with the bit clear. A hit reads or writes
-//! one byte; only a miss touches the queue. Memory: 1 byte per id, 4 to 8 per resident block.
+//! For: the simplest queue, and LRU's approximation without moving anything on a hit. Sources:
+//! Belady, IBM Systems Journal 5(2), 1966 (`fifo`); Corbató, "A Paging Experiment with the Multics
+//! System", MIT Project MAC, 1968 (`clock`). Unit: blocks. The hand's circle of `clock` is kept as
+//! a queue: a block that the hand spares goes from the tail to the head with its bit cleared; new
+//! blocks come in with the bit clear. A hit reads or writes one byte; only a miss touches the
+//! queue. Memory: 1 byte per id, 4 to 8 per resident block.
 
-use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;

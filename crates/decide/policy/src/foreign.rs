@@ -1,7 +1,7 @@
 //! Policies whose decisions come from code outside the workspace, such as a Python class.
 //!
 //! For: the name `python:...` in stack files: an object of that code decides, and each answer is
-//! checked before the engine sees it. Must never know: which language answers. Units: blocks.
+//! checked before the engine sees it. Units: blocks.
 //!
 //! The set of resident blocks is kept here as well. An answer that contradicts it breaks a rule: a
 //! hit on a block that is not cached, an eviction of one, more blocks than the capacity. The first
@@ -10,12 +10,13 @@
 //! the run stops. An object of capacity 0 is not called. Its ids are never given to other blocks:
 //! what the code remembers of a block cannot be known.
 
-use crate::entry::{Entry, Need, Registered};
-use crate::foreign_code::{ForeignCode, ForeignPolicy};
+use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_memory::prefetch;
 use cachewright_types::declare::Declared;
 use cachewright_types::{BlockId, Key, Seed, SettingError, Value};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How the names of such policies begin in stack files.
 pub const PREFIX: &str = "python:";
@@ -264,5 +265,68 @@ impl Policy for Foreign {
             return Err(format!("{found} blocks resident, {} counted", self.held));
         }
         Ok(())
+    }
+}
+
+/// One cache of the code outside. Every error is a sentence without the policy's name.
+pub trait ForeignPolicy: Send {
+    /// Decides about one access to a block.
+    fn access(&mut self, block: BlockId, write: bool) -> Result<Verdict, String>;
+    /// Forgets a block, cached or not.
+    fn remove(&mut self, block: BlockId) -> Result<(), String>;
+    /// Changes the capacity; blocks that leave are appended to `evicted`.
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) -> Result<(), String>;
+}
+
+/// What makes caches of the code outside.
+pub trait ForeignClass: Send + Sync {
+    /// An empty cache. Errors: what the code says.
+    fn make(
+        &self,
+        capacity_blocks: u32,
+        settings: &[(String, Value)],
+    ) -> Result<Box<dyn ForeignPolicy>, String>;
+    /// Whether its caches can change their capacity.
+    fn resizes(&self) -> bool;
+    /// Whether its caches can forget a block.
+    fn removes(&self) -> bool;
+}
+
+/// The first thing that went wrong in any cache of a run.
+#[derive(Debug, Default)]
+pub struct CodeFault(Mutex<Option<String>>);
+
+impl CodeFault {
+    /// Keeps `message` if it is the first.
+    pub fn raise(&self, message: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
+    }
+
+    /// What went wrong first.
+    pub fn message(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Code outside under its name, with the place where its faults go.
+#[derive(Clone)]
+pub struct ForeignCode {
+    /// The name in the stack file.
+    pub name: String,
+    /// The code.
+    pub class: Arc<dyn ForeignClass>,
+    /// Where its faults go.
+    pub fault: Arc<CodeFault>,
+}
+
+impl fmt::Debug for ForeignCode {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "ForeignCode({})", self.name)
+    }
+}
+
+impl PartialEq for ForeignCode {
+    fn eq(&self, other: &ForeignCode) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.class, &other.class)
     }
 }

@@ -1,10 +1,9 @@
 //! Access counts of blocks: resident ones in a list per count, others in a history.
 //!
-//! For: `access-frequency`. Must never know: capacity, when counts are halved, what is admitted.
-//! Unit: blocks and accesses. Counts stop at 255. Halving visits no block: lists of resident blocks
-//! are joined whole, and a count says how many halvings it has seen. Blocks of the history whose
-//! count has become 0 stay in its list until a sweep of a few blocks per access takes them out;
-//! they count as forgotten meanwhile. Memory: 12 bytes per id.
+//! For: `access-frequency`. Unit: blocks and accesses. Counts stop at 255. Halving visits no block:
+//! lists of resident blocks are joined whole, and a count says how many halvings it has seen.
+//! Blocks of the history whose count has become 0 stay in its list until a sweep of a few blocks
+//! per access takes them out; they count as forgotten meanwhile. Memory: 12 bytes per id.
 
 use crate::links::Links;
 use crate::renumber::Renumbering;

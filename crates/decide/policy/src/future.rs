@@ -1,9 +1,9 @@
 //! What is known of the future of an access.
 //!
 //! For: policies that declare [`Need::Future`](crate::Need::Future) or
-//! [`Need::Benefit`](crate::Need::Benefit), and the replays that feed them. Must never know: how
-//! the future was found. Units: positions in the stream of accesses; a benefit has none. All other
-//! policies never read it: their replay loops do not even load it.
+//! [`Need::Benefit`](crate::Need::Benefit), and the replays that feed them. Units: positions in the
+//! stream of accesses; a benefit has none. All other policies never read it: their replay loops do
+//! not even load it.
 
 use std::ops::Range;
 

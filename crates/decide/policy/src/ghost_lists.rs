@@ -1,8 +1,8 @@
 //! Lists of resident blocks and of ghosts, in which each block knows its list.
 //!
-//! For: policies that remember evicted blocks in lists (ARC, LARC, 2Q). Must never know: what a
-//! list means, targets. Lists are numbered from 1; the first `RESIDENT` hold resident blocks, the
-//! others ghosts. The newest end is the head. Unit: blocks. O(1) everything but audits.
+//! For: policies that remember evicted blocks in lists (ARC, LARC, 2Q). Lists are numbered from 1;
+//! the first `RESIDENT` hold resident blocks, the others ghosts. The newest end is the head. Unit:
+//! blocks. O(1) everything but audits.
 
 use crate::links::Links;
 use crate::renumber::Renumbering;

@@ -1,8 +1,8 @@
 //! First-in first-out queues whose blocks count their hits.
 //!
-//! For: FIFO, Clock, SIEVE and S3-FIFO: a hit writes at most one byte and moves nothing. Must never
-//! know: what a queue means, capacities. Unit: blocks. One byte per id says in which queue the
-//! block is and how often it was hit there, up to [`MAX_HITS`].
+//! For: FIFO, Clock, SIEVE and S3-FIFO: a hit writes at most one byte and moves nothing. Unit:
+//! blocks. One byte per id says in which queue the block is and how often it was hit there, up to
+//! [`MAX_HITS`].
 
 use crate::queue::BlockQueue;
 use crate::renumber::Renumbering;

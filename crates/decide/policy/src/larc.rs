@@ -1,15 +1,15 @@
 //! LARC: a block enters the cache only when it is missed twice within a ghost queue.
 //!
-//! For: few writes into flash: what is asked for once never gets in. Must never know: engines,
-//! tenants, time. Source: Huang, Wei, Chen et al., MSST'13, "Improving flash-based disk cache with
-//! Lazy Adaptive Replacement", Alg. 1 (and ACM TOS 12(2), 2016). The ghost queue's length Cr starts
-//! at 0.1 C, shrinks by C/(C - Cr) at every hit and grows by C/Cr at every miss (a hit in the ghost
-//! queue is a miss), within [0.1 C, 0.9 C]. It is real-valued here as in the paper. Beyond the
-//! paper: at least one ghost is kept, else caches below 2 blocks would never admit. As in the
-//! paper, a cache that is not full admits no sooner. Unit: blocks.
+//! For: few writes into flash: what is asked for once never gets in. Source: Huang, Wei, Chen et
+//! al., MSST'13, "Improving flash-based disk cache with Lazy Adaptive Replacement", Alg. 1 (and ACM
+//! TOS 12(2), 2016). The ghost queue's length Cr starts at 0.1 C, shrinks by C/(C - Cr) at every
+//! hit and grows by C/Cr at every miss (a hit in the ghost queue is a miss), within [0.1 C, 0.9 C].
+//! It is real-valued here as in the paper. Beyond the paper: at least one ghost is kept, else
+//! caches below 2 blocks would never admit. As in the paper, a cache that is not full admits no
+//! sooner. Unit: blocks.
 
-use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;

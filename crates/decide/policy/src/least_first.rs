@@ -1,8 +1,8 @@
 //! Blocks by a key, the least first; any of them may be moved or taken out.
 //!
-//! For: policies whose next victim is the block of least worth. Must never know: what a key means,
-//! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
-//! block held and 4 per id; O(log n) per change, O(1) to look at the least.
+//! For: policies whose next victim is the block of least worth. A binary heap in one array with
+//! each block's place beside it: 16 bytes per block held and 4 per id; O(log n) per change, O(1) to
+//! look at the least.
 
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;

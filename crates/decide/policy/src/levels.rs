@@ -1,9 +1,9 @@
 //! A queue of 64 levels: what is used climbs, and the levels are evened out at times.
 //!
-//! For: the queues of `smq` and `oc-smq`. Must never know: caches, regions, periods. Source: struct
-//! queue of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use;
-//! climbing swaps places with the oldest entry of the level reached, so that levels keep their
-//! lengths. The lists are 64 neighbours of a [`LevelStore`] that several queues may share.
+//! For: the queues of `smq` and `oc-smq`. Source: struct queue of Linux
+//! `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use; climbing swaps places
+//! with the oldest entry of the level reached, so that levels keep their lengths. The lists are 64
+//! neighbours of a [`LevelStore`] that several queues may share.
 
 use cachewright_types::BlockId;
 

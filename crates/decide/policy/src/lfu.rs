@@ -1,13 +1,13 @@
-//! LFU: the block hit least often since it came leaves; among equals, the one that has been at
-//! that count longest.
+//! LFU: the block hit least often since it came leaves; among equals, the one that has been at that
+//! count longest.
 //!
 //! Counts are forgotten on eviction. Source: textbook; buckets of equal count in a list make it
 //! O(1) (Shah, Mitra, Matani, 2010). Source of ageing: Robinson and Devarakonda, SIGMETRICS'90,
-//! section 3: when the average count exceeds a limit, every count C becomes ceil(C/2). Blocks
-//! whose counts become equal keep their order: the lower count leaves first.
+//! section 3: when the average count exceeds a limit, every count C becomes ceil(C/2). Blocks whose
+//! counts become equal keep their order: the lower count leaves first.
 
 use crate::count_buckets::CountBuckets;
-use crate::entry::{Entry, PolicyVisitor, Registered};
+use crate::registry::{Entry, PolicyVisitor, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};

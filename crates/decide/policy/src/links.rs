@@ -1,9 +1,9 @@
 //! Doubly linked lists over dense block ids.
 //!
-//! For: the recency and insertion queues of the policies: `LISTS` circular lists share one array
-//! of nodes, each block is in at most one of them. Must never know: policies. Nodes `0..LISTS` are
-//! the sentinels; block `b` is node `b + LISTS`. A node carries a tag of the policy's choosing
-//! beside its links, so that one cache line holds all that an access needs. O(1) everything.
+//! For: the recency and insertion queues of the policies: `LISTS` circular lists share one array of
+//! nodes, each block is in at most one of them. Nodes `0..LISTS` are the sentinels; block `b` is
+//! node `b + LISTS`. A node carries a tag of the policy's choosing beside its links, so that one
+//! cache line holds all that an access needs. O(1) everything.
 
 use crate::renumber::Renumbering;
 use cachewright_memory::{lengthen, prefetch};

@@ -1,21 +1,21 @@
 //! LIRS: blocks asked for again soon keep the cache, the rest share one percent of it.
 //!
-//! For: loops and scans that defeat recency. Must never know: engines, tenants, time. Source: Jiang
-//! and Zhang, SIGMETRICS'02, section 3. Stack S holds every block with recent history in order of
-//! use and always ends in a LIR block; queue Q holds the resident HIR blocks. The paper leaves two
-//! things open. The share of Q: floor(0.01 c), at least one block (its advice, section 4.2). The
-//! length of S: at most 2c entries, the oldest non-resident ones are dropped. A block enters as LIR
-//! while the LIR set has room.
+//! For: loops and scans that defeat recency. Source: Jiang and Zhang, SIGMETRICS'02, section 3.
+//! Stack S holds every block with recent history in order of use and always ends in a LIR block;
+//! queue Q holds the resident HIR blocks. The paper leaves two things open. The share of Q:
+//! floor(0.01 c), at least one block (its advice, section 4.2). The length of S: at most 2c
+//! entries, the oldest non-resident ones are dropped. A block enters as LIR while the LIR set has
+//! room.
 //!
-//! The variant `libcachesim` adds one rule of libCacheSim 0.3.5: when a resident HIR block
-//! that has left S is hit and the LIR set is full, the bottom LIR block is demoted as well, and the
-//! next block missed takes its place. The paper changes no status there. libCacheSim evicts the
-//! front of Q at that hit already; a hit evicts nothing here, so that block leaves at the next miss
-//! and may still be hit before it (8 of 896,229 misses at one of 22 sizes tried, none at others).
-//! Unit: blocks.
+//! The variant `libcachesim` adds one rule of libCacheSim 0.3.5: when a resident HIR block that has
+//! left S is hit and the LIR set is full, the bottom LIR block is demoted as well, and the next
+//! block missed takes its place. The paper changes no status there. libCacheSim evicts the front of
+//! Q at that hit already; a hit evicts nothing here, so that block leaves at the next miss and may
+//! still be hit before it (8 of 896,229 misses at one of 22 sizes tried, none at others). Unit:
+//! blocks.
 
-use crate::entry::{Entry, Registered, Variant};
 use crate::links::Links;
+use crate::registry::{Entry, Registered, Variant};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};

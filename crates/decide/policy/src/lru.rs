@@ -3,8 +3,8 @@
 //! For: the policy every other is measured against. Source: Mattson et al., IBM Systems Journal
 //! 1970; the order of one list is its whole state. Unit: blocks. Memory: 8 bytes per id.
 
-use crate::entry::{Entry, Registered};
 use crate::links::Links;
+use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};

@@ -1,8 +1,8 @@
 //! A first-in first-out queue of block ids with removal from anywhere.
 //!
-//! For: the queues of FIFO, Clock, SIEVE and S3-FIFO, whose hits must not move anything: a push
-//! and a pop touch consecutive memory, unlike a linked list. Must never know: policies. A block
-//! may be queued once at a time. Unit: blocks; 4 bytes per entry, capacity a power of two.
+//! For: the queues of FIFO, Clock, SIEVE and S3-FIFO, whose hits must not move anything: a push and
+//! a pop touch consecutive memory, unlike a linked list. A block may be queued once at a time.
+//! Unit: blocks; 4 bytes per entry, capacity a power of two.
 //!
 //! Removal is lazy: the entry stays and the block's count of stale entries grows. Entries of one
 //! block leave in the order they came, so the first ones to reach the tail are the stale ones.

@@ -1,9 +1,8 @@
 //! ReCA: which requests are worth a place is configured anew from what runs.
 //!
-//! For: the reconfigurable cache that RC-RNN is measured against. Must never know: tenants, time.
-//! Source: Salkhordeh et al., IEEE TPDS 2018, known from its abstract and from RC-RNN, sections 2.3
-//! and 3.2, only; so what follows is the simplest reading of these. Unit: blocks. Memory: 16 bytes
-//! per id.
+//! For: the reconfigurable cache that RC-RNN is measured against. Source: Salkhordeh et al., IEEE
+//! TPDS 2018, known from its abstract and from RC-RNN, sections 2.3 and 3.2, only; so what follows
+//! is the simplest reading of these. Unit: blocks. Memory: 16 bytes per id.
 //!
 //! From there: requests are sequential, overlapped, strided or random; over a window of requests
 //! the workload is taken to be of one of five kinds, each with a configuration of its own: the
@@ -16,8 +15,8 @@
 //! several tenants compare addresses of different volumes.
 
 use crate::characterize::{RequestClass as Class, RequestClassifier as Classes};
-use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
+use crate::registry::{Entry, Need, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
@@ -50,7 +49,7 @@ const MIXED: usize = 4;
 /// sequential, which comes in only where most is asked for again; what was asked for again stays
 /// longest, but where streams rule and only single requests keep a disk waiting.
 const CONFIGURATIONS: [WorkloadConfiguration; 5] = {
-    use Class::{Overlapped, Random, Sequential, Strided};
+    use crate::characterize::RequestClass::{Overlapped, Random, Sequential, Strided};
     [
         WorkloadConfiguration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
         WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },

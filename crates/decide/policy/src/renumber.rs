@@ -1,8 +1,7 @@
 //! New ids for the blocks that are kept, without gaps.
 //!
 //! For: caches that have shrunk, whose arrays by id would stay as long as their largest id ever.
-//! Must never know: what an id stands for. Kept ids keep their order, so an array is closed up in
-//! place. Unit: ids.
+//! Kept ids keep their order, so an array is closed up in place. Unit: ids.
 
 use cachewright_types::BlockId;
 

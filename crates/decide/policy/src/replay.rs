@@ -1,8 +1,8 @@
 //! Feeding a run of accesses to a policy, with each block's state loaded ahead of its turn.
 //!
-//! For: the inner loop of every simulation that wants only counts. Must never know: requests,
-//! tenants, time. Block state is scattered over megabytes; loading it [`AHEAD`] accesses early
-//! lets the misses of the processor's cache overlap instead of adding up.
+//! For: the inner loop of every simulation that wants only counts. Block state is scattered over
+//! megabytes; loading it [`AHEAD`] accesses early lets the misses of the processor's cache overlap
+//! instead of adding up.
 
 use crate::{Access, FutureSlice, Policy, Verdict};
 use cachewright_types::BlockId;
@@ -31,7 +31,7 @@ pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], futures: Future
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Registered;
+    use crate::registry::Registered;
 
     #[test]
     fn hits_are_counted_whatever_is_loaded_ahead() {

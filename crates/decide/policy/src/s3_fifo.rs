@@ -13,15 +13,15 @@
 //! | promoted block finds main beyond its share | nothing | main evicts |
 //!
 //! Both: 2-bit counters, cleared by promotion (section 4.1 of the paper); promotion at 2 hits in
-//! the small queue ("freq > 1"); a ghost hit goes to main and its entry is dropped. "M is full"
-//! is read as beyond its share, so that main can use all of it. One departure: where Algorithm 1
-//! has main evict for a promoted block and then goes on to evict from the small queue as well, we
-//! stop, because one block has left and one place was asked for. (Up to 423 of the evictions of
-//! the golden synthetic trace take two blocks if one does not stop; no miss count changes at any
-//! of its seven sizes.)
+//! the small queue ("freq > 1"); a ghost hit goes to main and its entry is dropped. "M is full" is
+//! read as beyond its share, so that main can use all of it. One departure: where Algorithm 1 has
+//! main evict for a promoted block and then goes on to evict from the small queue as well, we stop,
+//! because one block has left and one place was asked for. (Up to 423 of the evictions of the
+//! golden synthetic trace take two blocks if one does not stop; no miss count changes at any of its
+//! seven sizes.)
 
-use crate::entry::{Entry, Registered, Variant};
 use crate::hit_queues::HitQueues;
+use crate::registry::{Entry, Registered, Variant};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};

@@ -1,9 +1,8 @@
 //! Resident blocks in no order, each with a state; any of them can be drawn.
 //!
-//! For: policies that compare a few blocks drawn at random. Must never know: what a state means,
-//! capacity. Blocks lie in one array without gaps: the last one fills the place of one that leaves.
-//! The order depends on what came and left, never on ids. Memory: 4 bytes per id, a state and 4
-//! bytes per block. O(1) everything but audits.
+//! For: policies that compare a few blocks drawn at random. Blocks lie in one array without gaps:
+//! the last one fills the place of one that leaves. The order depends on what came and left, never
+//! on ids. Memory: 4 bytes per id, a state and 4 bytes per block. O(1) everything but audits.
 
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;

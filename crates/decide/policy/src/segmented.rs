@@ -1,8 +1,8 @@
 //! Segments of one LRU order: a hit lifts a block one segment up, overflow sinks one segment down.
 //!
-//! For: `slru`, and the main area of `w-tinylfu`. Must never know: which block leaves the cache,
-//! capacity. Segments are consecutive lists of a [`GhostLists`]. The lowest has no limit: it takes
-//! what the others do not hold. Unit: blocks. O(1) per hit and segment.
+//! For: `slru`, and the main area of `w-tinylfu`. Segments are consecutive lists of a
+//! [`GhostLists`]. The lowest has no limit: it takes what the others do not hold. Unit: blocks.
+//! O(1) per hit and segment.
 
 use crate::ghost_lists::GhostLists;
 use cachewright_types::BlockId;

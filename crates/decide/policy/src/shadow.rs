@@ -1,8 +1,7 @@
 //! Two shadow partitions of one policy, which share the blocks by a hash.
 //!
 //! For: Talus (Beckmann and Sanchez, HPCA 2015), section 4: of a policy with a cliff in its curve,
-//! two parts of other sizes behave as a cache on the chord over the cliff. Must never know: curves,
-//! who decides about the split. Units: blocks.
+//! two parts of other sizes behave as a cache on the chord over the cliff. Units: blocks.
 //!
 //! A block belongs to the first partition if the hash of its id is below a threshold; so ids must
 //! stay those of their blocks. After a change of the split, a block that lies in the other

@@ -1,17 +1,17 @@
-//! SIEVE: a hand walks from old to new, clears marks, and takes the first block without one;
-//! spared blocks keep their place.
+//! SIEVE: a hand walks from old to new, clears marks, and takes the first block without one; spared
+//! blocks keep their place.
 //!
-//! For: lazy promotion with quick demotion. Must never know: recency beyond one bit. Source: Zhang
-//! et al., "SIEVE is Simpler than LRU", NSDI'24, Algorithm 1. Unit: blocks.
+//! For: lazy promotion with quick demotion. Source: Zhang et al., "SIEVE is Simpler than LRU",
+//! NSDI'24, Algorithm 1. Unit: blocks.
 //!
-//! The queue is held as two queues cut at the hand: `ahead` (from the hand to the newest block)
-//! and `behind` (from the oldest block to the hand). A step of the hand pops `ahead`; a spared
-//! block is pushed to `behind`; when the hand passes the newest block the two change roles, which
-//! puts it back at the oldest. So a block spared in its place costs two neighbouring writes.
-//! Memory: 1 byte per id, 8 to 16 per resident block.
+//! The queue is held as two queues cut at the hand: `ahead` (from the hand to the newest block) and
+//! `behind` (from the oldest block to the hand). A step of the hand pops `ahead`; a spared block is
+//! pushed to `behind`; when the hand passes the newest block the two change roles, which puts it
+//! back at the oldest. So a block spared in its place costs two neighbouring writes. Memory: 1 byte
+//! per id, 8 to 16 per resident block.
 
-use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;

@@ -1,19 +1,18 @@
 //! SLRU: a block must be hit in the probationary segment to enter a protected one.
 //!
-//! For: scan resistance with one constant. Must never know: engines, tenants, time. Source:
-//! Karedla, Love, Wherry, "Caching strategies to improve disk system performance", IEEE Computer
-//! 27(3), 1994: two segments; a miss enters the probationary one, a hit moves to the newest end of
-//! the protected one, what overflows there returns to the newest end of the probationary one, whose
-//! oldest block leaves. The paper leaves the share of the protected segment open; 0.8 is what later
-//! papers take (W-TinyLFU, section 4). More segments work alike, each a step of promotion. Unit:
-//! blocks; shares are rounded down.
+//! For: scan resistance with one constant. Source: Karedla, Love, Wherry, "Caching strategies to
+//! improve disk system performance", IEEE Computer 27(3), 1994: two segments; a miss enters the
+//! probationary one, a hit moves to the newest end of the protected one, what overflows there
+//! returns to the newest end of the probationary one, whose oldest block leaves. The paper leaves
+//! the share of the protected segment open; 0.8 is what later papers take (W-TinyLFU, section 4).
+//! More segments work alike, each a step of promotion. Unit: blocks; shares are rounded down.
 //!
 //! With `fill_upper` a block that comes into a cache that is not full enters the lowest segment
 //! below its limit, as in libCacheSim (SLRU.c). With 4 segments of equal size its miss counts are
 //! the same as there. Otherwise the upper segments start empty.
 
-use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
+use crate::registry::{Entry, Registered};
 use crate::segmented::{MAX_SEGMENTS, Segmented};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};

@@ -1,8 +1,8 @@
 //! Policies whose blocks lie in one store: what all of them do alike.
 //!
-//! For: policies that differ in what an access moves and in which block leaves. Must never know:
-//! any policy, any store. A store tells resident blocks from ghosts; a [`StoredPolicy`] decides and
-//! evicts; everything else that a [`Policy`] does follows from the two. Unit: blocks.
+//! For: policies that differ in what an access moves and in which block leaves. A store tells
+//! resident blocks from ghosts; a [`StoredPolicy`] decides and evicts; everything else that a
+//! [`Policy`] does follows from the two. Unit: blocks.
 
 use crate::renumber::Renumbering;
 use crate::{Access, Future, Policy, PolicyHooks, Verdict};
@@ -102,6 +102,7 @@ macro_rules! stored_in {
         }
     };
 }
+
 pub(crate) use stored_in;
 
 impl<P: StoredPolicy> Policy for P {

@@ -1,14 +1,14 @@
 //! 2Q: a block must be asked for again after a probation queue to reach the main list.
 //!
-//! For: scan resistance with two fixed shares. Must never know: engines, tenants, time. Source:
-//! Johnson and Shasha, VLDB'94, "full version" of 2Q: A1in (FIFO of resident newcomers), A1out
-//! (FIFO of the ids that left A1in), Am (LRU of what returned from A1out). A hit in A1in changes
-//! nothing. Where the paper leaves the order open: the id leaves A1out before room is made, and
-//! A1in gives up a block when it is over its share or when Am is empty. Shares are rounded down.
-//! Unit: blocks. Invariants: |A1in| + |Am| <= c, |A1out| <= floor(kout c).
+//! For: scan resistance with two fixed shares. Source: Johnson and Shasha, VLDB'94, "full version"
+//! of 2Q: A1in (FIFO of resident newcomers), A1out (FIFO of the ids that left A1in), Am (LRU of
+//! what returned from A1out). A hit in A1in changes nothing. Where the paper leaves the order open:
+//! the id leaves A1out before room is made, and A1in gives up a block when it is over its share or
+//! when Am is empty. Shares are rounded down. Unit: blocks. Invariants: |A1in| + |Am| <= c, |A1out|
+//! <= floor(kout c).
 
-use crate::entry::{Entry, Registered};
 use crate::ghost_lists::GhostLists;
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};

@@ -355,7 +355,7 @@ impl<M: MachineTables> Stack<M> {
         if let Some(characterizer) = &self.cache.kinds.characterizer {
             let named = &characterizer.named;
             let read =
-                cachewright_policy::characterize::registry::resolved(&named.name, &named.pairs);
+                cachewright_policy::characterize::resolved(&named.name, &named.pairs);
             let mut whole = resolved_scheme("cache.characterize", named, read)?;
             if let Value::Table(pairs) = &mut whole {
                 pairs.push(("model".to_owned(), Value::Text(characterizer.model.text.clone())));

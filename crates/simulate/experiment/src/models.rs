@@ -9,7 +9,7 @@ use crate::needs::Needs;
 use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
 use cachewright_model::Model;
 use cachewright_partition::{Models, Need};
-use cachewright_policy::rc_rnn::table;
+use cachewright_policy::rc_rnn::labels;
 use cachewright_policy::{ForeignCode, Need as PolicyNeed, Policy};
 use cachewright_types::seed::mix;
 use std::io::ErrorKind;
@@ -186,7 +186,7 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
         refuse(format!("`{key}`: found {found}, expected a model file"))
     })?;
     // Labels in place of a model: the policy that takes them reads them.
-    if !(key.starts_with(POLICY_KEY) && bytes.starts_with(table::MAGIC)) {
+    if !(key.starts_with(POLICY_KEY) && bytes.starts_with(labels::MAGIC)) {
         Model::load(&bytes)
             .map_err(|error| refuse(format!("`{key}`: found no model in `{path}`: {error}")))?;
     }

@@ -1,8 +1,8 @@
 //! The class of each request: sequential, overlapped, strided or random.
 //!
-//! For: characterizers, and policies that admit by class. Must never know: caches, kinds of
-//! workload. Units: bytes; distances between the ends of requests. Source: RC-RNN section 3.2,
-//! which follows Tarihi et al. (TC'16) and ReCA (Salkhordeh et al., TPDS'18).
+//! For: characterizers, and policies that admit by class. Units: bytes; distances between the ends
+//! of requests. Source: RC-RNN section 3.2, which follows Tarihi et al. (TC'16) and ReCA
+//! (Salkhordeh et al., TPDS'18).
 //!
 //! What the paper leaves open: "previous requests" are the last 128 reads and writes of the volume;
 //! a request is large above 64 KiB; a gap is small up to 64 KiB. If several classes fit, the first

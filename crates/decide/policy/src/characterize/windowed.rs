@@ -1,8 +1,7 @@
 //! A model over windows of requests, and the majority of the last ten windows.
 //!
-//! For: every characterizer of the registry. Must never know: the meaning of features. Source:
-//! RC-RNN sections 4.2 (a decision over 1,000 requests) and 5.2.1 (windows of 100). Units:
-//! requests.
+//! For: every characterizer of the registry. Source: RC-RNN sections 4.2 (a decision over 1,000
+//! requests) and 5.2.1 (windows of 100). Units: requests.
 //!
 //! A recurrent model reads the rows of a window from a zero state. Other models read the mean row,
 //! which is a histogram for features that are 0 or 1. The softmax of the outputs gives

@@ -1,6 +1,3 @@
-//! What the cache holds beside the policies that it follows, each run alone.
-#![allow(clippy::unwrap_used)] // a failed test may panic
-
 use super::*;
 use crate::registry::boxed;
 use cachewright_types::{Rng, Value};
@@ -123,4 +120,106 @@ fn blocks_that_are_adopted_are_held_and_a_smaller_cache_evicts_its_strays() {
     cache.resize(3, &mut evicted);
     assert_eq!((cache.len(), evicted.len(), cache.audit()), (3, 5, Ok(())));
     assert!(evicted.iter().all(|block| !cache.leader().contains(*block)));
+}
+
+const ADMIT: Verdict = Verdict::Admit { evicted: None };
+
+#[test]
+fn another_leads_when_it_is_ahead_by_more_than_the_margin() {
+    let mut lead: Lead<2> = Lead::new(0.5);
+    lead.set_margin(20.0);
+    for _ in 0..20 {
+        lead.add(0, Verdict::Bypass, false);
+        lead.add(1, Verdict::Hit, false);
+        assert!(!lead.follow());
+    }
+    lead.add(1, ADMIT, false);
+    lead.add(1, Verdict::Hit, true);
+    assert!(!lead.follow(), "a block admitted and a write hit are two writes: 20 hits in all");
+    lead.add(1, Verdict::Hit, false);
+    assert!(lead.follow());
+    assert_eq!((lead.leader(), lead.sums), (1, [0, 21_000]));
+}
+
+#[test]
+fn the_margin_has_a_least_and_old_hits_count_less() {
+    let mut lead: Lead<3> = Lead::new(0.0);
+    lead.set_margin(0.01);
+    (0..16).for_each(|_| lead.add(2, Verdict::Hit, false));
+    assert!(!lead.follow());
+    lead.halve();
+    (0..8).for_each(|_| lead.add(2, Verdict::Hit, false));
+    assert!(!lead.follow());
+    lead.add(2, Verdict::Hit, false);
+    assert!(lead.follow());
+    // The leader keeps its place while others are level.
+    (0..33).for_each(|_| lead.add(1, Verdict::Hit, false));
+    assert!(!lead.follow());
+    lead.add(1, Verdict::Hit, false);
+    assert!(lead.follow());
+}
+
+fn holding(ids: &[u32]) -> Contents {
+    let mut contents = Contents::default();
+    contents.reserve_ids(200, 100);
+    ids.iter().for_each(|id| contents.insert(BlockId(*id)));
+    contents
+}
+
+#[test]
+fn strays_leave_in_the_order_in_which_they_left_the_directory() {
+    let mut contents = holding(&[1, 2, 3, 4]);
+    [3, 9, 1, 2].iter().for_each(|id| contents.has_left(BlockId(*id)));
+    // 9 was never held, and 1 has come back to the directory.
+    let directed = |block: BlockId| block.0 == 1 || block.0 == 4;
+    assert_eq!(contents.audit(4, directed), Ok(()));
+    assert_eq!(contents.evict(directed), Some(BlockId(3)));
+    assert_eq!(contents.evict(directed), Some(BlockId(2)));
+    assert_eq!((contents.resident(), contents.contains(BlockId(3))), (2, false));
+}
+
+#[test]
+fn an_id_that_becomes_another_blocks_has_no_place_in_the_queue() {
+    let mut contents = holding(&[1, 2]);
+    contents.has_left(BlockId(1));
+    contents.has_left(BlockId(2));
+    assert!(contents.remove(BlockId(1)));
+    contents.insert(BlockId(1));
+    assert_eq!(contents.evict(|block| block.0 == 1), Some(BlockId(2)));
+    contents.has_left(BlockId(1));
+    assert_eq!(
+        (contents.audit(2, |_| false), contents.evict(|_| false)),
+        (Ok(()), Some(BlockId(1)))
+    );
+}
+
+#[test]
+fn after_a_change_of_leader_strays_are_found_by_checks() {
+    let ids: Vec<u32> = (0..100).collect();
+    let mut contents = holding(&ids);
+    contents.has_left(BlockId(7));
+    contents.check_anew();
+    let directed = |block: BlockId| block.0 != 7 && block.0 != 70;
+    assert_eq!(contents.audit(100, directed), Ok(()));
+    assert_eq!(contents.evict(directed), Some(BlockId(70)), "checked from the end");
+    // 7 is beyond the blocks that one eviction checks: another one leaves in its place.
+    contents.insert(BlockId(100));
+    contents.check_anew();
+    let other = contents.evict(directed);
+    assert_eq!(other, Some(BlockId(36)));
+    (0..9).for_each(|_| contents.check_some(directed));
+    assert_eq!(contents.evict(directed), Some(BlockId(7)));
+    assert_eq!(contents.audit(100, directed), Ok(()));
+}
+
+#[test]
+fn a_queue_of_blocks_that_came_back_is_made_anew() {
+    let mut contents = holding(&[1, 2]);
+    for _ in 0..1_000 {
+        contents.has_left(BlockId(1));
+    }
+    assert!(contents.strays.len() <= 2 * 2 + MAX_CHECKED as usize);
+    assert_eq!(contents.evict(|block| block.0 != 1), Some(BlockId(1)));
+    assert_eq!(contents.evict(|_| true), Some(BlockId(2)), "whatever is there, if it must");
+    assert_eq!(contents.evict(|_| true), None);
 }

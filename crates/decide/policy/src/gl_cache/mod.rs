@@ -1,12 +1,12 @@
 //! GL-Cache: blocks written together are judged together, by a model of what groups were worth.
 //!
-//! For: learning at a cost per group and not per block. Must never know: engines, tenants,
-//! requests. Source: Yang, Mao, Yue, Rashmi, "GL-Cache: group-level learning for efficient and
-//! high-performance caching", FAST'23: groups of blocks in the order of writing; a utility per
-//! group, learned by boosted trees from its age, hits, blocks hit and miss ratio at writing; the
-//! group of least predicted utility is merged with the next one, whose blocks of most uses per age
-//! fill one group, and the others leave; groups are ranked again after a fiftieth of them has left.
-//! Before the first model groups are merged in the order of writing.
+//! For: learning at a cost per group and not per block. Source: Yang, Mao, Yue, Rashmi, "GL-Cache:
+//! group-level learning for efficient and high-performance caching", FAST'23: groups of blocks in
+//! the order of writing; a utility per group, learned by boosted trees from its age, hits, blocks
+//! hit and miss ratio at writing; the group of least predicted utility is merged with the next one,
+//! whose blocks of most uses per age fill one group, and the others leave; groups are ranked again
+//! after a fiftieth of them has left. Before the first model groups are merged in the order of
+//! writing.
 //!
 //! Blocks have equal size; request rates say nothing where time is counted in accesses. Ours: a
 //! group has at most a twentieth of the cache; training follows accesses and not days; a group is
@@ -16,19 +16,14 @@
 //! the open group; utilities count all blocks of a group. Unit: accesses. Memory: 32 bytes per id,
 //! 5 per cached block.
 
-mod group_list;
 mod groups;
-mod merge_order;
-mod observations;
 
-use crate::entry::{Entry, Registered};
+use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_model::learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::{BlockId, Rng, Seed, declare};
-use group_list::NO_ROW;
-use groups::{GroupPlace, Groups};
-use merge_order::MergeOrder;
-use observations::Observations;
+use groups::{Group, GroupPlace, Groups, MergeOrder, NO_ROW};
 
 declare! {
     /// How GL-Cache groups and learns.
@@ -231,6 +226,71 @@ impl StoredPolicy for GlCache {
         }
         Ok(())
     }
+}
+
+/// Inputs of the model: age, hits, active blocks, miss ratio, merges, blocks.
+const INPUTS: usize = 6;
+/// The fewest rows that are learned.
+const FEWEST_ROWS: usize = 32;
+
+/// The rows of one interval.
+///
+/// A row holds the inputs of a group at one time; its utility grows by one over the accesses since
+/// then each time that a block of the group is used for the first time (Yang et al., FAST'23,
+/// section 3.2). Utilities are per cached block, so that they do not shrink with the capacity.
+#[derive(Clone, Debug, Default)]
+struct Observations {
+    inputs: Vec<f32>,
+    /// Per row when it was made.
+    times: Vec<u32>,
+    utilities: Vec<f32>,
+}
+
+impl Observations {
+    /// Observes a group from now on; returns the row.
+    pub fn observe(&mut self, group: &Group, now: u32) -> u32 {
+        append_inputs(group, now, &mut self.inputs);
+        self.times.push(now);
+        self.utilities.push(0.0);
+        self.times.len() as u32 - 1
+    }
+
+    /// Whether a block used last at `used` was not used since a row was made.
+    #[inline(always)]
+    pub fn waits(&self, row: u32, used: u32) -> bool {
+        (used.wrapping_sub(self.times[row as usize]) as i32) <= 0
+    }
+
+    /// A block that waited is used now.
+    #[inline(always)]
+    pub fn count_use(&mut self, row: u32, now: u32, capacity: u32) {
+        let accesses = now.wrapping_sub(self.times[row as usize]).max(1);
+        self.utilities[row as usize] += capacity as f32 / accesses as f32;
+    }
+
+    /// A model of the rows, if there are enough; they are gone then.
+    pub fn learn(&mut self, trees: usize, seed: Seed) -> Option<BoostedTrees> {
+        let enough = self.times.len() >= FEWEST_ROWS;
+        let settings = BoostingSettings { trees, ..Default::default() };
+        let model = enough
+            .then(|| BoostedTrees::fit(INPUTS, &self.inputs, &self.utilities, &settings, seed));
+        self.inputs.clear();
+        self.times.clear();
+        self.utilities.clear();
+        model
+    }
+}
+
+/// Appends the inputs of a group.
+fn append_inputs(group: &Group, now: u32, inputs: &mut Vec<f32>) {
+    inputs.extend([
+        now.wrapping_sub(group.created) as f32,
+        group.hits as f32,
+        group.active as f32,
+        group.miss_ratio,
+        group.merges as f32,
+        group.blocks.len() as f32,
+    ]);
 }
 
 #[cfg(test)]

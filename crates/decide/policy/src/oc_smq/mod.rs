@@ -1,15 +1,12 @@
 //! oc-smq: the multiqueue of OC-Cache, with a promote level, a hot level and two regions.
 //!
-//! For: caches of which a tenant has one part to itself and shares another. Must never know:
-//! engines, tenants, time, channels. Source: Wang et al., "OC-Cache" (oc-cache), sections II and
-//! IV, on the stochastic multiqueue of Linux (see `smq`). A block held climbs one level per hit, at
-//! most once per period of ten ticks; a block that is not held but was missed, or left, is
-//! remembered and climbs one level per miss, at most once per tick; a tick is `tick` accesses.
-//! Levels are evened out at the end of each period and tick. A missed block at the promote level or
-//! above enters the cache: below the hot level with the shared bit, hence into the shared region,
-//! from the hot level on into the private region. Files: `level_lists`, `thresholds` (both levels),
-//! `regions` (sizes), `place` (region and victim), `background` (demotion, cleaning, migration),
-//! `pool` (write rate of the shared region).
+//! For: caches of which a tenant has one part to itself and shares another. Source: Wang et al.,
+//! "OC-Cache" (oc-cache), sections II and IV, on the stochastic multiqueue of Linux (see `smq`). A
+//! block held climbs one level per hit, at most once per period of ten ticks; a block that is not
+//! held but was missed, or left, is remembered and climbs one level per miss, at most once per
+//! tick; a tick is `tick` accesses. Levels are evened out at the end of each period and tick. A
+//! missed block at the promote level or above enters the cache: below the hot level with the shared
+//! bit, hence into the shared region, from the hot level on into the private region.
 //!
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
 //! both regions together, because heat is compared across regions. A block enters at the top of its
@@ -23,28 +20,14 @@
 //! demotion and migration take no time here. A write makes a block dirty whatever the engine's
 //! write mode. With one region all blocks are of one kind. Unit: blocks.
 
-mod background;
-#[cfg(test)]
-mod cases;
-mod held_order;
 mod level_lists;
-mod place;
-mod pool;
-mod regions;
-mod round;
-mod thresholds;
 
-use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
+use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
 use cachewright_types::{BlockId, Seed};
-use held_order::LevelList;
-use level_lists::LevelLists;
-use pool::PoolWrites;
-use regions::RegionDivision;
-use round::RoundWork;
-use thresholds::Thresholds;
+use level_lists::{LevelList, LevelLists};
 
 cachewright_types::declare! {
     /// Periods, budgets and watermarks.
@@ -390,3 +373,349 @@ impl Policy for OcSmq {
         Ok(())
     }
 }
+
+/// Both levels and the counts that move them.
+///
+/// Wang et al. (oc-cache), section II, say only that both follow the workload; the rules are ours.
+/// The promote level rises by one when the promotions of a tick exceed the write budget; otherwise
+/// it falls by one when the tick had fewer hits than the one before. Ticks are equally long, so
+/// hits compare as hit ratios do. The hot level is the lowest at which no more blocks stand, there
+/// and above, than the tenant's private region holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thresholds {
+    /// A missed block at this level or above enters the cache.
+    pub promote: u8,
+    /// A block at this level or above is hot.
+    pub hot: u8,
+    hits: u32,
+    last_hits: u32,
+    promotions: u32,
+}
+
+impl Thresholds {
+    #[inline(always)]
+    pub fn hit(&mut self) {
+        self.hits += 1;
+    }
+
+    pub fn promoted(&mut self) {
+        self.promotions += 1;
+    }
+
+    /// A tick has ended.
+    pub fn end_tick(&mut self, budget_blocks: u32) {
+        if self.promotions > budget_blocks {
+            self.promote = (self.promote + 1).min(LEVELS as u8 - 1);
+        } else if self.hits < self.last_hits {
+            self.promote = self.promote.saturating_sub(1);
+        }
+        self.last_hits = self.hits;
+        (self.hits, self.promotions) = (0, 0);
+    }
+
+    /// The populations of the levels, or the regions, have changed.
+    pub fn follow(&mut self, level_lists: &LevelLists, private_blocks: u32) {
+        let fits = |level: &usize| level_lists.held_from(*level) <= private_blocks;
+        self.hot = (0..LEVELS).find(fits).unwrap_or(LEVELS) as u8;
+    }
+}
+
+/// The regions as they are, and as they were last wanted.
+///
+/// They add up to the capacity whatever order resizes and divisions come in. A division is wanted
+/// until the next one: a resize keeps its proportions as far as what is held allows, and comes back
+/// to them as soon as it can.
+#[derive(Clone, Copy, Debug)]
+struct RegionDivision {
+    wanted: RegionSizes,
+    now: RegionSizes,
+}
+
+impl RegionDivision {
+    /// One region of `capacity_blocks`, the tenant's own.
+    pub fn new(capacity_blocks: u32) -> Self {
+        let all_private = RegionSizes { private_blocks: capacity_blocks, shared_blocks: 0 };
+        RegionDivision { wanted: all_private, now: all_private }
+    }
+
+    /// Both together.
+    #[inline(always)]
+    pub fn capacity(&self) -> u32 {
+        self.now.private_blocks + self.now.shared_blocks
+    }
+
+    /// One of them.
+    #[inline(always)]
+    pub fn of(&self, shared: bool) -> u32 {
+        if shared { self.now.shared_blocks } else { self.now.private_blocks }
+    }
+
+    /// Whether both are there.
+    pub fn both(&self) -> bool {
+        self.now.private_blocks > 0 && self.now.shared_blocks > 0
+    }
+
+    /// Takes a division; the shared region gives way where both are more than can be counted.
+    pub fn divide(&mut self, regions: RegionSizes) {
+        let shared_blocks = regions.shared_blocks.min(u32::MAX - regions.private_blocks);
+        self.wanted = RegionSizes { shared_blocks, ..regions };
+        self.now = self.wanted;
+    }
+
+    /// The wanted proportions at another capacity.
+    pub fn at(&self, capacity_blocks: u32) -> RegionSizes {
+        let private = u64::from(self.wanted.private_blocks);
+        let all = private + u64::from(self.wanted.shared_blocks);
+        let part = (u64::from(capacity_blocks) * private + all / 2).checked_div(all);
+        let private_blocks = part.map_or(capacity_blocks, |part| part as u32);
+        RegionSizes { private_blocks, shared_blocks: capacity_blocks - private_blocks }
+    }
+
+    /// Resizes to the wanted proportions, or as near as lets what is held stay where it is.
+    /// `capacity_blocks` holds it all.
+    pub fn resize(&mut self, capacity_blocks: u32, private_held: u32, shared_held: u32) {
+        let max_private = capacity_blocks - shared_held;
+        let private_blocks =
+            self.at(capacity_blocks).private_blocks.clamp(private_held, max_private);
+        self.now = RegionSizes { private_blocks, shared_blocks: capacity_blocks - private_blocks };
+    }
+}
+const NS_PER_S: f64 = 1e9;
+
+/// What may still be written.
+///
+/// It keeps the pool from being accessed too intensively (Wang et al., section IV), in terms of
+/// what its channels can write, not in accesses of the tenant. The paper names no rate; this is one
+/// reading, off by default. A bucket of tokens: so many come in per second, those of a second at
+/// most are kept. A new block needs one; a block rewritten there takes one whether or not there is
+/// one, so that new blocks wait.
+#[derive(Clone, Debug)]
+struct PoolWrites {
+    /// Blocks per second; 0 for any number.
+    rate: f64,
+    left: f64,
+    /// The last time; none without a clock, and then there is no limit.
+    now_ns: Option<u64>,
+}
+
+impl PoolWrites {
+    pub fn new(rate: f64) -> PoolWrites {
+        PoolWrites { rate, left: rate, now_ns: None }
+    }
+
+    /// It is `now_ns` now; never earlier than before.
+    pub fn clock(&mut self, now_ns: u64) {
+        let passed = self.now_ns.map_or(0, |before| now_ns.saturating_sub(before));
+        self.left = (self.left + self.rate * passed as f64 / NS_PER_S).min(self.rate.max(1.0));
+        self.now_ns = Some(now_ns);
+    }
+
+    /// Whether a new block may be written.
+    pub fn allows(&self) -> bool {
+        self.rate == 0.0 || self.now_ns.is_none() || self.left >= 1.0
+    }
+
+    /// A block is written; what is owed is that of a second at most.
+    pub fn written(&mut self) {
+        self.left = (self.left - 1.0).max(-self.rate);
+    }
+}
+
+impl OcSmq {
+    /// The region of a newcomer, and the block that leaves for it if both are full.
+    ///
+    /// A region with space is taken first, the fitting one before the other; but a hot newcomer
+    /// leaves the shared region's last free blocks, those of the reserve, to others, as long as the
+    /// private region has a cold block to give.
+    fn place(&mut self, hot: bool) -> (bool, Option<BlockId>) {
+        let shared = if self.sizes.both() { !hot } else { self.sizes.of(true) > 0 };
+        let has_space = |shared| self.level_lists.held_in(shared) < self.sizes.of(shared);
+        if has_space(shared) {
+            return (shared, None);
+        }
+        let spill = has_space(!shared) && (shared || self.free() > self.reserve);
+        if spill {
+            return (!shared, None);
+        }
+        let shared_has_space = has_space(true);
+        let [private, other] = [false, true].map(|region| self.cold_victim(region));
+        let victim = match (self.sizes.both(), hot) {
+            (false, _) => None,
+            (true, true) if private.is_some() => private,
+            (true, true) if shared_has_space => return (true, None),
+            (true, true) => other,
+            (true, false) => self.level_lists.colder(other, private),
+        };
+        let victim =
+            victim.or_else(|| self.any_victim(shared)).or_else(|| self.any_victim(!shared));
+        let region = victim.and_then(|block| self.level_lists.tag(block).level_list);
+        (region.map_or(shared, |level_list| level_list.shared), victim)
+    }
+
+    /// The oldest clean cold block of the region's lower levels, else the oldest dirty cold one.
+    fn cold_victim(&mut self, shared: bool) -> Option<BlockId> {
+        let hot = usize::from(self.thresholds.hot);
+        let clean =
+            self.level_lists.oldest(LevelList { shared, dirty: false }, hot.min(SAFE_LEVEL));
+        clean.or_else(|| self.level_lists.oldest(LevelList { shared, dirty: true }, hot))
+    }
+
+    /// The oldest clean block of the region's lower levels, else the oldest dirty one, else
+    /// whatever is coldest.
+    fn any_victim(&mut self, shared: bool) -> Option<BlockId> {
+        let clean = self.level_lists.oldest(LevelList { shared, dirty: false }, SAFE_LEVEL);
+        let dirty = || self.level_lists.oldest(LevelList { shared, dirty: true }, LEVELS);
+        clean.or_else(dirty).or_else(|| self.level_lists.coldest(shared, LEVELS))
+    }
+
+    /// Blocks leave until `capacity_blocks` are enough, out of regions that hold more than their
+    /// part of it, the coldest first.
+    fn shrink(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        let regions = self.sizes.at(capacity_blocks);
+        while self.level_lists.held() > capacity_blocks {
+            let sizes = [(false, regions.private_blocks), (true, regions.shared_blocks)];
+            let [private, shared] = sizes.map(|(shared, region)| {
+                let over = self.level_lists.held_in(shared) > region;
+                self.level_lists.coldest(shared, LEVELS).filter(|_| over)
+            });
+            let Some(victim) = self.level_lists.colder(shared, private) else { return };
+            self.leave(victim);
+            evicted.push(victim);
+        }
+    }
+
+    /// The coldest blocks leave regions that have become too small.
+    fn clear_out(&mut self, evicted: &mut Vec<BlockId>) {
+        for shared in [false, true] {
+            while self.level_lists.held_in(shared) > self.sizes.of(shared)
+                && let Some(victim) = self.level_lists.coldest(shared, LEVELS)
+            {
+                self.leave(victim);
+                evicted.push(victim);
+            }
+        }
+    }
+}
+
+/// Levels below this one are low: their blocks leave first.
+const SAFE_LEVEL: usize = LEVELS / 2;
+
+/// What is due, and what has been done.
+///
+/// A round is all background work that is asked for after one request; it ends when there is
+/// nothing more to do or when it has done as much as one round may (Wang et al., section IV).
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundWork {
+    /// Blocks demoted or cleaned in this round.
+    pub moved: u32,
+    /// Pairs swapped in this round.
+    pub swapped: u32,
+    /// Blocks to be cleaned before the tick ends.
+    pub uncleaned: u32,
+    /// More blocks of the shared region were hot than may be.
+    pub migrating: bool,
+    /// Since the beginning.
+    pub demotions: u64,
+    pub cleanings: u64,
+    pub swaps: u64,
+}
+
+impl OcSmq {
+    /// A tick has ended: how many low blocks are too few among the clean ones.
+    fn plan_cleaning(&mut self) {
+        let wanted = self.part(self.settings.clean);
+        if wanted > 0 {
+            self.background.uncleaned =
+                wanted.saturating_sub(self.level_lists.clean_below(SAFE_LEVEL));
+        }
+    }
+
+    /// A period has ended: whether the hot blocks of the shared region are too many.
+    fn plan_migration(&mut self) {
+        self.background.migrating = self.sizes.both() && self.too_hot();
+    }
+
+    /// Whether a larger share of the shared region is hot than may be.
+    fn too_hot(&self) -> bool {
+        let hot = self.level_lists.held_in_from(true, self.thresholds.hot.into());
+        f64::from(hot) > self.settings.hot_share * f64::from(self.level_lists.held_in(true))
+    }
+
+    /// The next operation of this round.
+    #[inline(always)]
+    fn next_background_op(&mut self) -> Option<BackgroundOp> {
+        let work = self.background;
+        let short = self.free() < self.reserve;
+        if !short && work.uncleaned == 0 && !work.migrating && work.moved + work.swapped == 0 {
+            return None;
+        }
+        let mut op = None;
+        if work.moved < self.settings.demotions {
+            op = if short { self.demote() } else { self.clean() };
+        }
+        if op.is_none() && work.migrating && work.swapped < self.settings.swaps {
+            op = self.swap();
+        }
+        if op.is_none() {
+            (self.background.moved, self.background.swapped) = (0, 0);
+        }
+        op
+    }
+
+    /// The coldest low block leaves ahead of need.
+    fn demote(&mut self) -> Option<BackgroundOp> {
+        let [private, shared] =
+            [false, true].map(|region| self.level_lists.coldest(region, SAFE_LEVEL));
+        let block = self.level_lists.colder(shared, private)?;
+        self.leave(block);
+        self.background.moved += 1;
+        self.background.demotions += 1;
+        Some(BackgroundOp::Demote(block))
+    }
+
+    /// The coldest low dirty block is written back ahead of need.
+    fn clean(&mut self) -> Option<BackgroundOp> {
+        if self.background.uncleaned == 0 {
+            return None;
+        }
+        self.background.uncleaned -= 1;
+        let [private, shared] = [false, true]
+            .map(|shared| self.level_lists.oldest(LevelList { shared, dirty: true }, SAFE_LEVEL));
+        let Some(block) = self.level_lists.colder(shared, private) else {
+            self.background.uncleaned = 0;
+            return None;
+        };
+        let shared =
+            self.level_lists.tag(block).level_list.is_some_and(|level_list| level_list.shared);
+        self.level_lists.shift(block, LevelList { shared, dirty: false });
+        self.background.moved += 1;
+        self.background.cleanings += 1;
+        Some(BackgroundOp::Clean(block))
+    }
+
+    /// The hottest block of the shared region and the coldest of the private one change places,
+    /// until no more of the shared region is hot than may be or nothing cold is left to take its
+    /// place.
+    fn swap(&mut self) -> Option<BackgroundOp> {
+        let hot_level = usize::from(self.thresholds.hot);
+        let pair = self.level_lists.hottest(true, hot_level).filter(|_| self.too_hot());
+        let Some((hot, cold)) = pair.zip(self.level_lists.coldest(false, hot_level)) else {
+            self.background.migrating = false;
+            return None;
+        };
+        self.change_region(hot);
+        self.change_region(cold);
+        self.background.swapped += 1;
+        self.background.swaps += 1;
+        Some(BackgroundOp::Swap(hot, cold))
+    }
+
+    fn change_region(&mut self, block: BlockId) {
+        if let Some(level_list) = self.level_lists.tag(block).level_list {
+            self.level_lists.shift(block, LevelList { shared: !level_list.shared, ..level_list });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

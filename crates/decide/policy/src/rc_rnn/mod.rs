@@ -2,19 +2,18 @@
 //! workload.
 //!
 //! For: a label per request (let in or not; leaves soon, later or late), three LRU queues by it.
-//! Must never know: engines, tenants, files, the training of models. Source: Ebrahimi et al.,
-//! "RC-RNN: Reconfigurable Cache Architecture for Storage Systems Using Recurrent Neural Networks"
-//! (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
+//! Source: Ebrahimi et al., "RC-RNN: Reconfigurable Cache Architecture for Storage Systems Using
+//! Recurrent Neural Networks" (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
 //!
 //! A request is one step of the model, whose state is carried from request to request; its label
-//! holds for all its blocks, and is an input of the next step. Readings where the paper
-//! leaves some open: a hit enters the queue of its new label (`requeue_hits`), since the model
-//! "labels eviction time of requests", hits among them; without the setting it goes to the head of
-//! its current queue, which is what one sentence of section 4.2 says. A hit labelled "not cached"
-//! is one that the oracle would no longer hold: it enters `soon` (`uncached_soon`). "5x cache size
-//! requests" are block accesses, as the labels' durations are; a block that drops enters the queue
-//! below at its head; `features` documents the inputs. A request none of whose blocks the cache
-//! asks about (writes that go around) is not seen.
+//! holds for all its blocks, and is an input of the next step. Readings where the paper leaves some
+//! open: a hit enters the queue of its new label (`requeue_hits`), since the model "labels eviction
+//! time of requests", hits among them; without the setting it goes to the head of its current
+//! queue, which is what one sentence of section 4.2 says. A hit labelled "not cached" is one that
+//! the oracle would no longer hold: it enters `soon` (`uncached_soon`). "5x cache size requests"
+//! are block accesses, as the labels' durations are; a block that drops enters the queue below at
+//! its head; `features` documents the inputs. A request none of whose blocks the cache asks about
+//! (writes that go around) is not seen.
 //!
 //! A characterizer, where there is one, observes every request and answers at the first one of each
 //! period; the kind it names is the workload from there on. Another workload: the model of that
@@ -24,26 +23,17 @@
 //! are not hit leave by the old label. Without a model everything is let in as `mean`: LRU.
 
 pub mod features;
-mod judge;
-mod label_models;
-mod labeller;
-pub mod memory;
-pub mod model;
+pub mod labels;
 pub mod queues;
 pub mod replayed;
-pub mod table;
-#[cfg(test)]
-mod tests;
 
 use crate::characterize::Characterizer;
-use crate::entry::{Entry, Need, Registered};
+use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
-use cachewright_types::{BlockId, Seed};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 use features::{CachingLabel, FeatureStream, StayClass};
-use judge::Judge;
-use label_models::LabelModels;
-use labeller::LabelSource;
-use queues::StayQueues;
+use labels::{LabelModels, LabelSource};
+use queues::ResidencyQueues;
 
 cachewright_types::declare! {
     /// What a label does to a block that hits.
@@ -60,7 +50,7 @@ cachewright_types::declare! {
 /// Queues by the labels of models.
 pub struct RcRnn {
     settings: RcRnnSettings,
-    queues: StayQueues,
+    queues: ResidencyQueues,
     stream: FeatureStream,
     capacity: u32,
     models: LabelModels,
@@ -85,7 +75,7 @@ impl Registered for RcRnn {
     fn new(capacity_blocks: u32, settings: &RcRnnSettings, _: Seed) -> Self {
         RcRnn {
             settings: settings.clone(),
-            queues: StayQueues::new(capacity_blocks),
+            queues: ResidencyQueues::new(capacity_blocks),
             stream: FeatureStream::new(capacity_blocks),
             capacity: capacity_blocks,
             models: LabelModels::default(),
@@ -264,3 +254,42 @@ impl Policy for RcRnn {
         Err(format!("{} blocks in a cache of {}", self.len(), self.capacity))
     }
 }
+
+/// A characterizer and when it answers next.
+///
+/// Source: Ebrahimi et al., RC-RNN, section 4.2: once a minute, on the last requests.
+struct Judge {
+    characterizer: Box<dyn Characterizer>,
+    every_ns: u64,
+    next_ns: u64,
+}
+
+impl Judge {
+    /// One that answers for the first time when `every_ns` have gone by.
+    pub fn new(characterizer: Box<dyn Characterizer>, every_ns: u64) -> Judge {
+        Judge { characterizer, every_ns, next_ns: every_ns }
+    }
+
+    /// Takes in a request. The kind of workload, when it is time and the characterizer knows: of
+    /// the requests before this one.
+    pub fn observe(&mut self, request: &RequestInfo) -> Option<String> {
+        let mut kind = None;
+        if request.time_ns >= self.next_ns {
+            let periods = request.time_ns / self.every_ns.max(1);
+            self.next_ns = periods.saturating_add(1).saturating_mul(self.every_ns);
+            let judged = self.characterizer.classify();
+            kind = judged.and_then(|found| self.characterizer.kinds().get(found.kind).cloned());
+        }
+        self.characterizer.observe(&Request {
+            time: Nanos(request.time_ns),
+            tenant: TenantId(0),
+            op: if request.write { Op::Write } else { Op::Read },
+            offset: Bytes(request.offset),
+            length: Bytes(request.length),
+        });
+        kind
+    }
+}
+
+#[cfg(test)]
+mod tests;

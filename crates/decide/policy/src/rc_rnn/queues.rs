@@ -1,8 +1,8 @@
 //! Three LRU queues by how long blocks are to stay.
 //!
-//! For: residents of `rc-rnn`: the next to leave, and drops to a lower queue. Must never know:
-//! models, requests. Source: Ebrahimi et al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per
-//! operation but for drops, which are O(1) amortised.
+//! For: residents of `rc-rnn`: the next to leave, and drops to a lower queue. Source: Ebrahimi et
+//! al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per operation but for drops, which are
+//! O(1) amortised.
 //!
 //! The rule of drops: a block of `mean` or `late` that entered its queue five times the cache size
 //! in accesses ago drops to the head of the queue below, unless it is among the fifth of its queue
@@ -46,7 +46,7 @@ impl Default for StayTag {
 
 /// The residents.
 #[derive(Clone, Debug)]
-pub struct StayQueues {
+pub struct ResidencyQueues {
     links: Links<StayTag, 5>,
     /// Blocks of `mean` and `late` in order of entry, tagged with when that was.
     entries: Links<u32, 1>,
@@ -55,10 +55,11 @@ pub struct StayQueues {
     stay: u32,
 }
 
-impl StayQueues {
+impl ResidencyQueues {
     /// Empty queues of a cache of `capacity_blocks`.
-    pub fn new(capacity_blocks: u32) -> StayQueues {
-        let mut queues = StayQueues { links: Links::new(), entries: Links::new(), now: 0, stay: 0 };
+    pub fn new(capacity_blocks: u32) -> ResidencyQueues {
+        let mut queues =
+            ResidencyQueues { links: Links::new(), entries: Links::new(), now: 0, stay: 0 };
         queues.resize(capacity_blocks);
         queues
     }

@@ -1,12 +1,11 @@
 //! What labels are worth: a whole stream of requests through the cache, each labelled beforehand.
 //!
-//! For: training that stops by hits, and ceilings. Must never know: where labels come from,
-//! devices. A label does not depend on what the cache holds, so that labels can be found first.
-//! Units: blocks, accesses, requests.
+//! For: training that stops by hits, and ceilings. A label does not depend on what the cache holds,
+//! so that labels can be found first. Units: blocks, accesses, requests.
 
 use super::features::CachingLabel;
 use super::{RcRnn, RcRnnSettings};
-use crate::entry::Registered;
+use crate::registry::Registered;
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

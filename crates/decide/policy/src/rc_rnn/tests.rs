@@ -1,15 +1,13 @@
-//! `rc-rnn` by hand, beside a slow model, and with a network made by hand.
-#![allow(clippy::unwrap_used)] // a failed test may panic
-
 use super::*;
 use cachewright_model::{
     Architecture, Description, Head, Int8Model, NetworkKind, OUTPUT_ONE, StoredModel, quantise,
 };
 use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
-use model::CachingNetwork;
+use labels::CachingNetwork;
 
 mod lists;
+
 mod swaps;
 
 fn policy(capacity: u32) -> RcRnn {
@@ -119,7 +117,7 @@ fn random_model(hidden: &[usize], seed: u64, steps: usize) -> StoredModel {
         kind: NetworkKind::Lstm,
         inputs: features.len(),
         hidden: hidden.to_vec(),
-        heads: model::HEADS.map(head).to_vec(),
+        heads: labels::HEADS.map(head).to_vec(),
     });
     description.features = features.iter().map(|name| (*name).to_owned()).collect();
     let mut rng = Seed(seed).rng();
@@ -216,7 +214,7 @@ fn a_stream_that_never_repeats_costs_no_admission() {
 fn a_table_of_labels_is_replayed_request_by_request() {
     let labels = [stays(StayClass::Late), OUT, stays(StayClass::Soon), stays(StayClass::Soon)];
     let mut policy = policy(1);
-    policy.load_models(&[("any".to_owned(), table::file(labels))]).unwrap();
+    policy.load_models(&[("any".to_owned(), labels::file(labels))]).unwrap();
     let verdicts = [1, 2, 1, 3].map(|block| read(&mut policy, block));
     let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
     assert_eq!(verdicts, [admit(None), Verdict::Bypass, Verdict::Hit, admit(Some(1))]);
@@ -315,7 +313,7 @@ fn a_carried_state_says_what_its_window_says() {
     let mut carried = CachingNetwork::load(&int8.to_bytes().unwrap()).unwrap();
     let mut furthest = 0.0_f32;
     for (step, outputs) in stored.test_vector.inputs.iter().zip(said.chunks_exact(5)) {
-        assert_eq!(carried.step(step), model::label(outputs));
+        assert_eq!(carried.step(step), labels::label(outputs));
     }
     for (exact, outputs) in stored.test_vector.outputs.iter().zip(said.chunks_exact(5)) {
         for (exact, output) in exact.iter().zip(outputs) {

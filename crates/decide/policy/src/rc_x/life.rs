@@ -1,17 +1,116 @@
 //! Life tables: how long blocks of a class wait for their next use, and what their room is worth.
 //!
 //! For: `rc-x`. A *wait* begins with an access to a block and ends with its next one, or when the
-//! block is forgotten. Must never know: which block waits, or where. Ours; after Kaplan and Meier
-//! (JASA'58) for hazards from waits cut short, and Gittins (JRSS B'79) for the index. Units: ages
-//! in accesses; hazards from 0 to 1; savings in requests per use; worths in requests saved per
-//! block and access.
+//! block is forgotten. Ours; after Kaplan and Meier (JASA'58) for hazards from waits cut short, and
+//! Gittins (JRSS B'79) for the index. Units: ages in accesses; hazards from 0 to 1; savings in
+//! requests per use; worths in requests saved per block and access.
 //!
 //! Few waits of a class say little, so that a class believes its parent as if it were `trust` waits
 //! of its own: a class its kind (without how often the block was used), a kind its family (interval
 //! and operation), a family all blocks, and all blocks nothing: where no block was ever used again,
 //! every hazard is 0. All sums are taken in a fixed order in `f32`.
 
-use super::class::{CLASSES, FAMILIES, KINDS};
+use super::{BlockState, OUT, RcX};
+use crate::RequestInfo;
+use cachewright_types::BlockId;
+
+/// Number of classes.
+///
+/// A class is the last interval between two uses of the block (no use before, below 64 accesses,
+/// then by doublings), whether it was read or written last, the shape of the request that did so
+/// (at most 8 KiB, at most 64 KiB, longer, or one that goes on where another has ended), and how
+/// often it was used (once, twice, up to 5 times, more).
+pub const CLASSES: usize = 512;
+/// Classes without how often the block was used.
+pub const KINDS: usize = 128;
+/// Kinds without the shape of the request.
+pub const FAMILIES: usize = 32;
+
+/// Ends of requests remembered.
+const ENDS: usize = 32;
+/// Bytes of a block, at least.
+const MIN_BLOCK_BYTES: u64 = 512;
+/// Bytes of a short request, at most.
+const SHORT: u64 = 8 << 10;
+/// Bytes of a request that is not long, at most.
+const MIDDLE: u64 = 64 << 10;
+
+/// The shape of requests as they come; short until the first one.
+///
+/// Requests are given in bytes, so that what a block holds is the most bytes per access that any
+/// request had so far: of one that begins and ends with a block it is just that.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    ends: [u64; ENDS],
+    oldest: usize,
+    shape: u16,
+    /// Bytes of the present request, and accesses to blocks of it so far.
+    length: u64,
+    accesses: u64,
+    /// Bytes of a block, as far as is known.
+    block: u64,
+    /// The present request by one of its blocks.
+    share: f32,
+}
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Shapes {
+            ends: [u64::MAX; ENDS],
+            oldest: 0,
+            shape: 0,
+            length: 0,
+            accesses: 0,
+            block: MIN_BLOCK_BYTES,
+            share: 1.0,
+        }
+    }
+}
+
+impl Shapes {
+    /// Takes the next request.
+    pub fn next(&mut self, request: &RequestInfo) {
+        let held = self.length.checked_div(self.accesses);
+        self.block = self.block.max(held.unwrap_or(0));
+        (self.length, self.accesses) = (request.length, 0);
+        self.share = (self.block as f32 / request.length as f32).min(1.0);
+        let goes_on = self.ends.contains(&request.offset);
+        self.ends[self.oldest] = request.offset.saturating_add(request.length);
+        self.oldest = (self.oldest + 1) % ENDS;
+        self.shape = if goes_on {
+            3
+        } else {
+            u16::from(request.length > SHORT) + u16::from(request.length > MIDDLE)
+        };
+    }
+
+    /// A block of the present request is used.
+    #[inline(always)]
+    pub fn uses(&mut self) {
+        self.accesses += 1;
+    }
+
+    /// The share of the present request that one of its blocks is.
+    #[inline(always)]
+    pub fn share(&self) -> f32 {
+        self.share
+    }
+
+    /// The class of a block used now: `interval` after its use before, if one is known, and
+    /// `uses` times in all.
+    #[inline(always)]
+    pub fn class(&self, interval: Option<u32>, write: bool, uses: u8) -> u16 {
+        let interval =
+            interval.map_or(0, |age| (27_u32.saturating_sub(age.leading_zeros())).clamp(1, 15));
+        let often = match uses {
+            ..=1 => 0,
+            2 => 1,
+            3..=5 => 2,
+            _ => 3,
+        };
+        interval as u16 | u16::from(write) << 4 | self.shape << 5 | often << 7
+    }
+}
 
 /// Number of ages: one below 8 accesses, then two per doubling.
 pub const AGES: usize = 40;
@@ -225,10 +324,284 @@ fn worth(forecast: &UseForecast, price: f32) -> Worth {
     }
     found
 }
+/// Accesses before tables are learned for the first time; from there on it takes twice as many
+/// each time,
+const FIRST: u32 = 64;
+/// up to the capacity, but at least to so many.
+const MIN_PERIOD: u32 = 16_384;
+
+/// Accesses until tables are learned.
+///
+/// Twice as many accesses lie between two lessons each time, up to a bound.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LearningPeriod {
+    left: u32,
+    /// How many there were the last time.
+    length: u32,
+}
+
+impl Default for LearningPeriod {
+    fn default() -> Self {
+        LearningPeriod { left: FIRST, length: FIRST }
+    }
+}
+
+impl LearningPeriod {
+    /// An access; returns whether it ends the period.
+    #[inline(always)]
+    pub fn ends(&mut self) -> bool {
+        self.left -= 1;
+        self.left == 0
+    }
+
+    /// The next period begins, in a cache of so many blocks.
+    pub fn begin_next(&mut self, capacity_blocks: u32) {
+        self.length = self.length.saturating_mul(2).min(capacity_blocks.max(MIN_PERIOD));
+        self.left = self.length;
+    }
+
+    /// Accesses that are left of the period.
+    pub fn left(&self) -> u32 {
+        self.left
+    }
+}
+
+/// Visits per access beyond the even share: blocks that become ghosts meanwhile.
+const SPARE_VISITS: u32 = 4;
+
+/// Which block is visited next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VisitStage {
+    /// The one below this place in the cache.
+    Cached(u32),
+    /// This ghost.
+    Ghosts(BlockId),
+    /// Every wait is counted.
+    Done,
+}
+
+/// Counts of waits by class and by their age at the end of the period.
+///
+/// When a period begins its end is known, and with it the age that a wait will have then. A block
+/// that is used is counted at once. All others are visited a few per access, so that no access
+/// visits all blocks: the blocks in the cache from the last place down, then the ghosts from the
+/// oldest on. Blocks that move meanwhile move to where the visits come later, or were counted. 80
+/// KiB of counts.
+#[derive(Clone, Debug)]
+pub(super) struct WaitsUnderWay {
+    counts: Vec<u32>,
+    /// When the period ends, if each access is one of it.
+    end: u32,
+    /// What [`BlockState::counted`] says of a wait that is counted; turns with each period.
+    round: bool,
+    stage: VisitStage,
+    visits_per_access: u32,
+    /// Whether uses were noted outside the period, which then ends at another time.
+    is_late: bool,
+}
+
+impl WaitsUnderWay {
+    /// No wait, in a period that ends at an access.
+    pub fn new(end: u32) -> WaitsUnderWay {
+        WaitsUnderWay {
+            counts: vec![0; CLASSES * AGES],
+            end,
+            round: true,
+            stage: VisitStage::Done,
+            visits_per_access: 0,
+            is_late: false,
+        }
+    }
+
+    /// Waits by class and then by age at the end of the period.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// A use was noted that is no access of the period.
+    pub fn note_late(&mut self) {
+        self.is_late = true;
+    }
+
+    /// What is visited next, if anything is.
+    #[cfg(test)]
+    pub fn left_to_visit(&self) -> Option<String> {
+        (self.stage != VisitStage::Done).then(|| format!("{:?}", self.stage))
+    }
+
+    /// The wait of a block ends, if there is one and it was counted.
+    #[inline(always)]
+    pub fn remove(&mut self, known: &BlockState) {
+        if known.is_known() && known.counted == self.round {
+            let cell = self.cell(known);
+            self.counts[cell] -= 1;
+        }
+    }
+
+    /// Counts the wait of a block, which is not counted.
+    #[inline(always)]
+    pub fn insert(&mut self, known: &mut BlockState) {
+        known.counted = self.round;
+        let cell = self.cell(known);
+        self.counts[cell] += 1;
+    }
+
+    #[inline(always)]
+    fn cell(&self, known: &BlockState) -> usize {
+        usize::from(known.class) * AGES + index_of(self.end.wrapping_sub(known.last))
+    }
+}
+
+impl RcX {
+    /// Visits a few blocks.
+    #[inline(always)]
+    pub(super) fn visit_some(&mut self) {
+        if self.under_way.stage != VisitStage::Done {
+            self.visit(self.under_way.visits_per_access);
+        }
+    }
+
+    /// Counts every wait that is not counted yet, now that the period has ended.
+    pub(super) fn finish_census(&mut self) {
+        self.visit(u32::MAX);
+        if std::mem::take(&mut self.under_way.is_late) {
+            self.count_again();
+        }
+    }
+
+    /// Begins to count for a period of so many accesses from the present one on.
+    pub(super) fn begin_census(&mut self, accesses: u32) {
+        let blocks = self.held.len() + self.links.len(0);
+        let under_way = &mut self.under_way;
+        under_way.counts.fill(0);
+        under_way.end = self.now.wrapping_add(accesses);
+        under_way.round = !under_way.round;
+        under_way.stage = VisitStage::Cached(self.held.len());
+        under_way.visits_per_access = blocks / accesses.max(1) + SPARE_VISITS;
+    }
+
+    /// A ghost leaves its list.
+    #[inline(always)]
+    pub(super) fn unlink_ghost(&mut self, block: BlockId) {
+        if self.under_way.stage == VisitStage::Ghosts(block) {
+            self.under_way.stage =
+                self.links.newer(block).map_or(VisitStage::Done, VisitStage::Ghosts);
+        }
+        self.links.unlink(0, block);
+    }
+
+    /// Ids have changed; `renamed` gives the new id of a block.
+    pub(super) fn rename_visited(&mut self, renamed: impl Fn(BlockId) -> Option<BlockId>) {
+        if let VisitStage::Ghosts(block) = self.under_way.stage {
+            self.under_way.stage = renamed(block).map_or(VisitStage::Done, VisitStage::Ghosts);
+        }
+    }
+
+    #[inline(never)]
+    fn visit(&mut self, count: u32) {
+        for _ in 0..count {
+            let Some(block) = self.next_visit() else { return };
+            let known = self.links.tag_mut(block);
+            if known.counted != self.under_way.round {
+                self.under_way.insert(known);
+            }
+        }
+    }
+
+    fn next_visit(&mut self) -> Option<BlockId> {
+        if let VisitStage::Cached(place) = self.under_way.stage {
+            if let Some(below) = place.min(self.held.len()).checked_sub(1) {
+                self.under_way.stage = VisitStage::Cached(below);
+                return Some(self.held.at_place(below).block);
+            }
+            self.under_way.stage = self.links.tail(0).map_or(VisitStage::Done, VisitStage::Ghosts);
+        }
+        let VisitStage::Ghosts(block) = self.under_way.stage else { return None };
+        self.under_way.stage = self.links.newer(block).map_or(VisitStage::Done, VisitStage::Ghosts);
+        Some(block)
+    }
+
+    /// Counts all waits by their age now.
+    fn count_again(&mut self) {
+        self.under_way.counts.fill(0);
+        self.under_way.end = self.now;
+        for held in self.held.iter() {
+            self.under_way.insert(self.links.tag_mut(held.block));
+        }
+        let mut next = self.links.tail(0);
+        while let Some(block) = next {
+            self.under_way.insert(self.links.tag_mut(block));
+            next = self.links.newer(block);
+        }
+    }
+
+    /// Checks, slowly, that the counts are those of the blocks that say so.
+    pub(super) fn audit_census(&self) -> Result<(), String> {
+        let mut counts = vec![0_u32; CLASSES * AGES];
+        let held = self.held.iter().map(|held| held.block);
+        for block in held.chain(self.links.iter(0)) {
+            let known = self.links.tag(block);
+            if known.counted == self.under_way.round {
+                counts[self.under_way.cell(&known)] += 1;
+            } else if self.under_way.stage == VisitStage::Done {
+                let place = if known.place == OUT { "a ghost" } else { "in the cache" };
+                return Err(format!("the wait of block {}, {place}, is not counted", block.0));
+            }
+        }
+        match counts.iter().zip(&self.under_way.counts).position(|(found, count)| found != count) {
+            Some(cell) => Err(format!(
+                "{} waits of class {} and age {} are counted, expected {}",
+                self.under_way.counts[cell],
+                cell / AGES,
+                cell % AGES,
+                counts[cell]
+            )),
+            None => Ok(()),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_by_hand() {
+        let mut shapes = Shapes::default();
+        assert_eq!(shapes.class(None, false, 1), 0);
+        assert_eq!(shapes.class(Some(63), false, 2), 1 | 1 << 7);
+        assert_eq!(shapes.class(Some(64), true, 5), 2 | 1 << 4 | 2 << 7);
+        assert_eq!(shapes.class(Some(u32::MAX), true, 255), CLASSES as u16 - 1 - (3 << 5));
+        let mut shape = |offset, length| {
+            shapes.next(&RequestInfo { offset, length, ..RequestInfo::default() });
+            shapes.class(None, false, 1) >> 5
+        };
+        assert_eq!([shape(0, 8 << 10), shape(1 << 30, 64 << 10)], [0, 1]);
+        assert_eq!(
+            [shape(1 << 40, 65 << 10), shape(8 << 10, 512)],
+            [2, 3],
+            "goes on with the first"
+        );
+        // Of 33 requests the first one's end is forgotten.
+        (0..29).for_each(|at| assert_eq!(shape(at << 50 | 1, 1), 0));
+        assert_eq!(shape((1 << 30) + (64 << 10), 1), 3);
+        assert_eq!(shape(8 << 10, 1), 0);
+    }
+
+    /// 64 KiB in 17 blocks (begun in the middle of one), then in 16; from there on 4 KiB are one.
+    #[test]
+    fn shares_by_hand() {
+        let mut shapes = Shapes::default();
+        let mut share = |length, blocks| {
+            shapes.next(&RequestInfo { length, ..RequestInfo::default() });
+            (0..blocks).for_each(|_| shapes.uses());
+            shapes.share()
+        };
+        assert_eq!(share(1 << 16, 17), 512.0 / 65_536.0);
+        assert_eq!(share(1 << 16, 16), 3_855.0 / 65_536.0);
+        assert_eq!([share(1 << 16, 16), share(1 << 14, 4), share(512, 1)], [1.0 / 16.0, 0.25, 1.0]);
+        assert_eq!(share(0, 0), 1.0);
+    }
 
     #[test]
     fn ages_by_hand() {
@@ -305,5 +678,17 @@ mod tests {
         assert!(tables.stays(stranger, 9) > 0.05, "all that is known says so");
         assert!(tables.stays(class, 9) >= tables.stays(sibling, 9));
         assert_eq!(tables.stays(class, 12), 0.0);
+    }
+
+    #[test]
+    fn periods_double_up_to_the_bound() {
+        let mut period = LearningPeriod::default();
+        let mut lengths = Vec::new();
+        for _ in 0..11 {
+            lengths.push((1..).find(|_| period.ends()).unwrap_or(0));
+            period.begin_next(100);
+        }
+        let doubling = (0..11).map(|power| (FIRST << power).min(MIN_PERIOD));
+        assert_eq!(lengths, doubling.collect::<Vec<u32>>());
     }
 }

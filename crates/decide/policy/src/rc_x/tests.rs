@@ -1,5 +1,3 @@
-//! Cases worked by hand, and streams that tell nothing.
-
 use super::*;
 use crate::Future;
 use cachewright_types::declare::Declared;
@@ -151,7 +149,7 @@ fn requests_come_in_and_leave_as_a_whole() {
 
 /// What a visit of all blocks would count: waits by class and age.
 fn counted_by_a_visit(cache: &RcX) -> Vec<u32> {
-    let mut counts = vec![0; class::CLASSES * life::AGES];
+    let mut counts = vec![0; life::CLASSES * life::AGES];
     let held = cache.held.iter().map(|held| held.block);
     for block in held.chain(cache.links.iter(0)) {
         let known = cache.links.tag(block);
@@ -188,7 +186,7 @@ fn waits_are_counted_when_each_period_ends() {
             let mut ended = cache.clone();
             ended.now += 1;
             ended.finish_census();
-            assert_eq!(ended.census.counts(), counted_by_a_visit(&ended), "access {access}");
+            assert_eq!(ended.under_way.counts(), counted_by_a_visit(&ended), "access {access}");
             ends += 1;
         }
     }
@@ -206,7 +204,81 @@ fn no_access_visits_many_blocks() {
         if cache.period.left() == 1 {
             let mut left = cache.clone();
             left.visit_some();
-            assert_eq!(left.census.left_to_visit(), None, "access {access}");
+            assert_eq!(left.under_way.left_to_visit(), None, "access {access}");
         }
     }
+}
+
+#[test]
+fn a_threshold_that_has_decayed_asks_for_another_draw() {
+    let mut admission = Admission::default();
+    admission.set(1.0);
+    assert_eq!(admission.weigh(1.1), Weighed::Above);
+    assert_eq!(admission.weigh(1.0), Weighed::Below);
+    assert_eq!(admission.weigh(0.99), Weighed::AboveDecayed, "0.98 after one rejected miss");
+    admission.set(2.0);
+    assert_eq!(admission.weigh(1.5), Weighed::Below);
+}
+
+#[test]
+fn the_first_missed_block_decides_where_requests_are_observed() {
+    let mut admission = Admission::default();
+    admission.decide(true);
+    assert_eq!(admission.decided(), None, "each block decides for itself");
+    admission.on_request();
+    admission.decide(false);
+    assert_eq!(admission.decided(), Some(false));
+    admission.on_request();
+    assert_eq!(admission.decided(), None);
+}
+
+/// Blocks 10, 11 and so on, by their last accesses.
+fn held(accesses: &[u32]) -> ResidentBlocks {
+    let mut held = ResidentBlocks::default();
+    for (last, block) in accesses.iter().zip(10..) {
+        held.push(DrawnBlock { block: BlockId(block), last: *last, class: 0 });
+    }
+    held
+}
+
+#[test]
+fn the_last_block_takes_the_place_of_one_that_goes() {
+    let mut held = held(&[1, 2, 3]);
+    assert_eq!(held.take_out(0), (BlockId(10), Some(BlockId(12))));
+    assert_eq!(held.take_out(1), (BlockId(11), None));
+    assert_eq!((held.len(), held.at_place(0).block), (1, BlockId(12)));
+}
+
+#[test]
+fn a_row_is_used_in_the_order_of_its_places_and_access_numbers_wrap() {
+    let held = held(&[7, 8, 8, u32::MAX, 0]);
+    assert_eq!(
+        [1, 2, 3, 4, 5].map(|place| held.is_in_row(place)),
+        [true, false, false, true, false]
+    );
+}
+
+#[test]
+fn a_trail_is_lost_where_its_block_was_used_or_has_gone() {
+    let mut held = held(&[7, 8]);
+    let run = EvictionRun { place: 1, last: 8, left: 1 };
+    assert!(held.has(&run));
+    held.put(1, DrawnBlock { last: 9, ..held.at_place(1) });
+    assert!(!held.has(&run));
+    held.take_out(0);
+    assert!(!held.has(&run));
+}
+
+#[test]
+fn a_block_is_kept_for_one_draw_unless_it_is_forgotten() {
+    let mut draws = Draws::new(Seed(1));
+    draws.keep(Some(BlockId(3)));
+    draws.forget(BlockId(4));
+    assert_eq!((draws.take_kept(), draws.take_kept()), (Some(BlockId(3)), None));
+    draws.keep(Some(BlockId(3)));
+    draws.forget(BlockId(3));
+    assert_eq!(draws.take_kept(), None);
+    draws.keep(Some(BlockId(3)));
+    draws.renumber(&Renumbering::keeping(5, |block| block.0 != 1));
+    assert_eq!(draws.take_kept(), Some(BlockId(2)));
 }

@@ -1,11 +1,11 @@
 //! W-TinyLFU: a small window before a main area that admits only what is asked for more often than
 //! what would leave for it.
 //!
-//! For: frequency without a count per block that was ever seen. Must never know: engines, tenants,
-//! time. Source: Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy",
-//! ACM ToS 13(4), 2017, section 4: an LRU window of 1 % of the cache, a main area that is an SLRU
-//! with 80 % protected, and a contest when both are full: the oldest block of the window against
-//! the oldest on probation. The one with the higher estimate stays, in the main area.
+//! For: frequency without a count per block that was ever seen. Source: Einziger, Friedman, Manes,
+//! "TinyLFU: a highly efficient cache admission policy", ACM ToS 13(4), 2017, section 4: an LRU
+//! window of 1 % of the cache, a main area that is an SLRU with 80 % protected, and a contest when
+//! both are full: the oldest block of the window against the oldest on probation. The one with the
+//! higher estimate stays, in the main area.
 //!
 //! From the common implementation (Caffeine): the window's block leaves when both are equal, a
 //! sample of ten accesses per cached block; see `sketch.rs` for the layout. Not taken over from
@@ -13,18 +13,18 @@
 //!
 //! Ours: blocks that have left keep their counts while they are among the last `history` times the
 //! capacity to leave. The paper's sketch counts keys without end. Here an id may stand for another
-//! block when it is forgotten (see `areas.rs`), and a returning block starts with no count. Unit:
+//! block when it is forgotten (see [`Areas`]), and a returning block starts with no count. Unit:
 //! blocks. Memory: 16 bytes per id, with the sketch 12 to 24 per cached block.
 
-mod areas;
 mod sketch;
 
-use crate::entry::{Entry, Registered};
-use crate::ghost_lists::OUT;
+use crate::ghost_lists::{GhostLists, OUT};
+use crate::registry::{Entry, Registered};
+use crate::renumber::Renumbering;
 use crate::segmented::Segmented;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
-use areas::{Areas, GHOST, PROBATION, PROTECTED, WINDOW};
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::{BlockId, Seed, declare};
 use sketch::Sketch;
 
@@ -197,6 +197,87 @@ impl StoredPolicy for WTinyLfu {
             ));
         }
         self.main.audit(&self.areas.lists)
+    }
+}
+
+/// New blocks, in order of use.
+const WINDOW: u8 = 1;
+/// The lower segment of the main area.
+const PROBATION: u8 = 2;
+/// The upper segment of the main area.
+const PROTECTED: u8 = 3;
+/// Blocks that have left and keep their key.
+const GHOST: u8 = 4;
+
+/// The lists of the areas.
+type AreaLists = GhostLists<5, 3>;
+
+/// Blocks by area, with their keys.
+///
+/// An id may stand for another block once it is not tracked any more, so a sketch must not count
+/// ids: a block gets the next number as its key when it is first tracked, and keeps it until it is
+/// forgotten. 16 bytes per id.
+#[derive(Clone, Debug, Default)]
+pub struct Areas {
+    /// The areas; a block that enters one must have its key.
+    pub lists: AreaLists,
+    keys: Vec<u32>,
+    next_key: u32,
+}
+
+impl Areas {
+    /// Gives a block that was not tracked a key.
+    #[inline(always)]
+    pub fn give_key(&mut self, block: BlockId) {
+        self.keys[block.index()] = self.next_key;
+        self.next_key = self.next_key.wrapping_add(1);
+    }
+
+    /// The key of a block that is tracked.
+    #[inline(always)]
+    pub fn key(&self, block: BlockId) -> u32 {
+        self.keys[block.index()]
+    }
+}
+
+impl BlockStore for Areas {
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.lists.contains(block)
+    }
+
+    #[inline(always)]
+    fn tracks(&self, block: BlockId) -> bool {
+        self.lists.list_of(block) != OUT
+    }
+
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        self.lists.resident()
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        self.lists.remove(block)
+    }
+
+    fn reserve_ids(&mut self, count: usize, capacity: u32, ghosts: u32) {
+        self.lists.reserve_ids(count, capacity, ghosts);
+        lengthen(&mut self.keys, count, 0);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        ids.close_up(&mut self.keys, 0);
+        self.lists.renumber(ids)
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.keys, block.index());
+        self.lists.touch(block);
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
+        self.lists.audit(capacity)
     }
 }
 

@@ -1,12 +1,12 @@
 //! How often keys were asked for lately: a count-min sketch of 4-bit counters and a doorkeeper.
 //!
-//! For: `w-tinylfu`. Must never know: blocks, areas. Source: Einziger, Friedman, Manes, "TinyLFU",
-//! ACM ToS 13(4), 2017: counters that are all halved once so many accesses were counted (the count
-//! of accesses with them, section 3.3), 4 bits each (3.4.1), a Bloom filter for first accesses that
-//! is cleared then (3.4.2), minimal increment (section 2). From the common implementation
-//! (Caffeine): four rows, 16 counters per cached block, all four counters of a key in one line of
-//! the processor's cache. Ours: 32 bits of the doorkeeper per cached block, two of them per key; a
-//! change of size keeps what was counted.
+//! For: `w-tinylfu`. Source: Einziger, Friedman, Manes, "TinyLFU", ACM ToS 13(4), 2017: counters
+//! that are all halved once so many accesses were counted (the count of accesses with them, section
+//! 3.3), 4 bits each (3.4.1), a Bloom filter for first accesses that is cleared then (3.4.2),
+//! minimal increment (section 2). From the common implementation (Caffeine): four rows, 16 counters
+//! per cached block, all four counters of a key in one line of the processor's cache. Ours: 32 bits
+//! of the doorkeeper per cached block, two of them per key; a change of size keeps what was
+//! counted.
 //!
 //! A key is any number: equal keys share counters for sure, others by chance, so that an estimate
 //! is never below the count, which stops at 15. Memory: 8 to 16 bytes per cached block, and 4 to 8

@@ -4,8 +4,8 @@
 
 use crate::common;
 
-use cachewright_policy::rc_x::class::{CLASSES, FAMILIES, KINDS, Shapes};
 use cachewright_policy::rc_x::life::{AGES, LifeTables, index_of};
+use cachewright_policy::rc_x::life::{CLASSES, FAMILIES, KINDS, Shapes};
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, BackgroundOp, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};

@@ -5,7 +5,7 @@ use crate::setup::{BLOCK, Guest, MIB, Running, STACK, Setup, formatted, pattern}
 use cachewright_cache::{Cache, Plan};
 use cachewright_daemon::LivePlan;
 use cachewright_policy::Policy;
-use cachewright_policy::rc_rnn::table::MAGIC;
+use cachewright_policy::rc_rnn::labels::MAGIC;
 use cachewright_result::status::LiveStatus;
 use cachewright_trace::{Batch, OpenOptions, open};
 use cachewright_types::{Bytes, Nanos, Op, Request, Rng, Seed, TenantId};

@@ -130,9 +130,9 @@ fn a_model_that_does_not_fit_is_refused_and_the_one_before_goes_on() {
 fn labels_known_beforehand_go_on_at_the_request_that_is_next() {
     let labels = [OUT, OUT, stays(StayClass::Late), OUT, stays(StayClass::Soon)];
     let mut policy = policy(4);
-    policy.load_models(&[("any".to_owned(), table::file([OUT; 5]))]).unwrap();
+    policy.load_models(&[("any".to_owned(), labels::file([OUT; 5]))]).unwrap();
     let mut verdicts = [0, 1].map(|block| read(&mut policy, block)).to_vec();
-    policy.load_models(&[("any".to_owned(), table::file(labels))]).unwrap();
+    policy.load_models(&[("any".to_owned(), labels::file(labels))]).unwrap();
     verdicts.extend([2, 3, 4].map(|block| read(&mut policy, block)));
     let (out, admit) = (Verdict::Bypass, Verdict::Admit { evicted: None });
     assert_eq!(verdicts, [out, out, admit, out, admit]);

@@ -1,8 +1,65 @@
-//! Cases of `oc-smq` worked by hand.
-//!
-//! For: `cargo test`; the comments say why each answer is right. Must never know: other policies.
+//! Cases of `oc-smq` worked by hand; the comments say why each answer is right.
 
 use super::*;
+
+#[test]
+fn the_promote_level_keeps_to_the_budget_and_else_follows_hits() {
+    let mut levels = Thresholds::default();
+    let mut tick = |promotions, hits| {
+        (0..promotions).for_each(|_| levels.promoted());
+        (0..hits).for_each(|_| levels.hit());
+        levels.end_tick(5);
+        levels.promote
+    };
+    // Within the budget, over it twice (hits fall, but the budget comes first), then falling
+    // and rising hits.
+    let seen = [(5, 9), (6, 9), (7, 3), (5, 2), (0, 8), (0, 8), (0, 7), (0, 6)];
+    assert_eq!(seen.map(|(promotions, hits)| tick(promotions, hits)), [0, 1, 2, 1, 1, 1, 0, 0]);
+    for _ in 0..100 {
+        tick(6, 0);
+    }
+    assert_eq!(tick(6, 0), 63);
+}
+
+#[test]
+fn a_resize_keeps_proportions_where_what_is_held_allows() {
+    let mut sizes = RegionDivision::new(10);
+    sizes.divide(RegionSizes { private_blocks: 6, shared_blocks: 2 });
+    assert_eq!(sizes.capacity(), 8);
+    sizes.resize(20, 6, 2);
+    assert_eq!((sizes.of(false), sizes.of(true)), (15, 5));
+    // Four blocks of the shared region stay; only one in three of the wanted would be there.
+    sizes.resize(6, 1, 4);
+    assert_eq!((sizes.of(false), sizes.of(true)), (2, 4));
+    sizes.resize(8, 1, 2);
+    assert_eq!((sizes.of(false), sizes.of(true)), (6, 2));
+    sizes.resize(0, 0, 0);
+    assert!(!sizes.both());
+    sizes.resize(4, 0, 0);
+    assert_eq!((sizes.of(false), sizes.of(true)), (3, 1));
+}
+
+#[test]
+fn new_blocks_wait_until_the_pool_may_be_written_again() {
+    let mut pool = PoolWrites::new(2.0);
+    (0..9).for_each(|_| pool.written());
+    assert!(pool.allows(), "without a clock there is no limit");
+    pool.clock(5_000_000_000);
+    assert!(!pool.allows(), "two are owed");
+    pool.clock(6_499_999_000);
+    assert!(!pool.allows());
+    pool.clock(6_500_001_000);
+    assert!(pool.allows());
+    pool.written();
+    assert!(!pool.allows());
+    pool.clock(60_000_000_000);
+    (0..2).for_each(|_| pool.written());
+    assert!(!pool.allows(), "no more is saved up than comes in a second");
+    let mut free = PoolWrites::new(0.0);
+    free.clock(1);
+    (0..9).for_each(|_| free.written());
+    assert!(free.allows());
+}
 
 fn feed(policy: &mut OcSmq, ids: impl IntoIterator<Item = u32>, write: bool) -> Vec<Verdict> {
     let access = |id| Access { write, ..Access::read(BlockId(id)) };
