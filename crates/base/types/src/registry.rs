@@ -1,8 +1,7 @@
 //! What the registries of all stages have in common.
 //!
-//! For: the facts of a scheme, the refusal of unknown names and settings, and the functions every
-//! table offers. Must never know: any scheme or stage. A stage lists its schemes once through
-//! [`registry!`](crate::registry!); adding a scheme is one file and one line there.
+//! A stage lists its schemes once through [`registry!`](crate::registry!); adding a scheme is one
+//! file and one line there.
 
 use crate::declare::Declared;
 use crate::{SettingError, Value, nearest};

@@ -1,7 +1,7 @@
-//! Seeds derived by name from one root seed, and the small generator they feed.
+//! Seeds derived by name from one root seed, and the small generator they feed: the same root and
+//! name give the same stream on every machine and with any number of threads.
 //!
-//! For: determinism: the same root and name give the same stream on every machine and thread count.
-//! Must never know: clocks or entropy. Source: splitmix64 (Steele, Lea, Flood, OOPSLA'14).
+//! Source: splitmix64 (Steele, Lea, Flood, OOPSLA'14).
 
 /// A root or derived seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

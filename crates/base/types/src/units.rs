@@ -1,7 +1,6 @@
-//! Sizes and durations with strict units.
+//! Sizes and durations with strict units: `16MiB`, `1.5GB`, `10%wss`, `250us`.
 //!
-//! For: reading `16MiB`, `1.5GB`, `10%wss`, `250us` from settings and writing them back.
-//! Must never accept a number without a unit: `16` is an error, not sixteen bytes.
+//! A number without a unit is an error: `16` is not sixteen bytes.
 
 use std::fmt;
 use thiserror::Error;

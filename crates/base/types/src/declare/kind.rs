@@ -1,7 +1,4 @@
-//! The kinds of value that a declared key can have.
-//!
-//! For: reading each kind from a [`Value`] and writing it back. Must never know: any key. Units:
-//! sizes and times are texts with a unit, as in `8KiB` and `75us`.
+//! The kinds of value that a declared key can have; sizes and times are texts with a unit (`8KiB`).
 
 use super::{Declared, SettingError, Value};
 use crate::units::{Bytes, Nanos, Size, UnitError, parse_bytes, parse_duration, parse_size};

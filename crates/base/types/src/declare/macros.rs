@@ -1,8 +1,3 @@
-//! The macros that declare keys and choices.
-//!
-//! For: `declare!` and `choices!`. Must never know: any key. What they expand to lives in the
-//! module above.
-
 /// Declares a struct of keys. Each key is its sentence, in as many lines as it takes, then `name:
 /// type = default, "unit"`. A range follows as `, low ..= high`; the key ends with `;`. Optional
 /// parts follow: its source (`"paper, section";`), a need of the file (`needs "devices";`), when it

@@ -1,20 +1,12 @@
 //! What is counted while a cache works, in simulation and in service alike.
 //!
-//! Counters of one tenant and the figures derived from them; response times, rates over time,
-//! populations, fairness. Units: block accesses unless a name says requests; nanoseconds.
+//! Units: block accesses unless a name says requests; nanoseconds.
 
-pub mod fairness;
-pub mod latencies;
-pub mod losses;
-pub mod population;
-pub mod rates;
+pub mod over_time;
 pub mod responses;
 
-pub use latencies::Latencies;
-pub use losses::{LossReason, Losses};
-pub use population::Population;
-pub use rates::{Bin, Rates};
-pub use responses::Responses;
+pub use over_time::{Bin, Population, Rates};
+pub use responses::{Latencies, Responses};
 
 /// Counters of one tenant (or of all). Every derived figure is a function of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,6 +198,101 @@ pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// Why the cached copy of a block is void, otherwise than to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossReason {
+    /// The block was trimmed.
+    Trim,
+    /// A write that went round the cache made the copy old.
+    Invalidation,
+    /// Its read from the backing store failed.
+    Fetch,
+    /// Its write to the cache's medium failed.
+    Fill,
+    /// Its content differs from its checksum.
+    Checksum,
+    /// The cache's medium is gone, or the part of it that held the block.
+    Device,
+    /// Cleaning of the cache's medium did not copy it: it was clean, and not wanted of late.
+    Cleaning,
+    /// Its tenant was removed; dirty content is written back.
+    Removal,
+}
+
+impl LossReason {
+    /// All reasons, in the order of their counts.
+    pub const ALL: [LossReason; 8] = [
+        LossReason::Trim,
+        LossReason::Invalidation,
+        LossReason::Fetch,
+        LossReason::Fill,
+        LossReason::Checksum,
+        LossReason::Device,
+        LossReason::Cleaning,
+        LossReason::Removal,
+    ];
+
+    /// The reason in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            LossReason::Trim => "trim",
+            LossReason::Invalidation => "invalidation",
+            LossReason::Fetch => "fetch",
+            LossReason::Fill => "fill",
+            LossReason::Checksum => "checksum",
+            LossReason::Device => "device",
+            LossReason::Cleaning => "cleaning",
+            LossReason::Removal => "removal",
+        }
+    }
+}
+
+/// Blocks of one tenant (or of all) that were lost, by reason; every block that is dropped counts.
+/// Their sum is [`Counts::invalidations`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    blocks: [u64; LossReason::ALL.len()],
+    dirty: [u64; LossReason::ALL.len()],
+}
+
+impl Losses {
+    /// Counts a block, dirty if the backing store has older content.
+    pub fn count(&mut self, reason: LossReason, dirty: bool) {
+        self.blocks[reason as usize] += 1;
+        self.dirty[reason as usize] += u64::from(dirty);
+    }
+
+    /// Blocks lost for a reason.
+    pub fn blocks(&self, reason: LossReason) -> u64 {
+        self.blocks[reason as usize]
+    }
+
+    /// Those of them that were dirty.
+    pub fn dirty(&self, reason: LossReason) -> u64 {
+        self.dirty[reason as usize]
+    }
+
+    /// Blocks lost for any reason.
+    pub fn total(&self) -> u64 {
+        self.blocks.iter().sum()
+    }
+}
+
+/// Jain's index of some shares: 1 when all are equal, 1/n when one has everything; 1 for none.
+/// Source: Jain, Chiu and Hawe, DEC-TR-301, 1984.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+/// The smallest share over the largest; 1 for none. Source: Li, Sun and Qin (icache).
+pub fn extremes(shares: &[f64]) -> f64 {
+    let largest = shares.iter().copied().fold(0.0, f64::max);
+    let smallest = shares.iter().copied().fold(largest, f64::min);
+    if largest > 0.0 { smallest / largest } else { 1.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,5 +325,24 @@ mod tests {
         let mut both = counts;
         both.add(&counts);
         assert_eq!(both.since(&counts), counts);
+    }
+
+    #[test]
+    fn each_reason_has_its_count() {
+        let mut losses = Losses::default();
+        for (times, reason) in (1..).zip(LossReason::ALL) {
+            (0..times).for_each(|time| losses.count(reason, time == 0));
+        }
+        let counts = LossReason::ALL.map(|reason| (losses.blocks(reason), losses.dirty(reason)));
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8].map(|count| (count, 1)));
+        assert_eq!(losses.total(), 36);
+    }
+
+    #[test]
+    fn equal_shares_are_fair_and_one_taking_all_is_not() {
+        assert_eq!((jain(&[3.0, 3.0, 3.0]), extremes(&[3.0, 3.0])), (1.0, 1.0));
+        assert_eq!((jain(&[1.0, 0.0, 0.0, 0.0]), extremes(&[1.0, 0.0])), (0.25, 0.0));
+        assert_eq!((jain(&[]), extremes(&[])), (1.0, 1.0));
+        assert!((jain(&[1.0, 2.0]) - 0.9).abs() < 1e-12);
     }
 }

@@ -30,8 +30,8 @@ use cachewright_result::timing::{
 use cachewright_system::event_loop::{Experience, Times};
 use cachewright_system::machines::tenancy::{Change, Event};
 use cachewright_system::machines::{GroupUse, InFlight, Migrated, RegionBlocks, blocks_of};
-use cachewright_types::measure::fairness::{extremes, jain};
 use cachewright_types::measure::{Bin, Counts};
+use cachewright_types::measure::{extremes, jain};
 use cachewright_types::{Bytes, Op};
 use std::path::Path;
 

@@ -1,7 +1,4 @@
-//! What happens per stretch of time, for a run whose length is not known ahead.
-//!
-//! For: throughput and response time over time, per tenant. Must never know: what is counted.
-//! Units: nanoseconds, bytes. All bins have one width; when there are too many, pairs become one.
+//! What happens over time, in nanoseconds: throughput in bins, and how many are inside something.
 
 /// What happened in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +19,8 @@ impl Bin {
     }
 }
 
-/// Bins over time for several tenants.
+/// Bins over time for several tenants, in a run whose length is not known ahead. All bins have one
+/// width; when there are too many, pairs become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rates {
     width_ns: u64,
@@ -78,6 +76,70 @@ impl Rates {
     }
 }
 
+/// Those inside, and the integral of their number over time: for utilisation, mean queue length,
+/// and Little's law as a check of a simulation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Population {
+    inside: u64,
+    max: u64,
+    entered: u64,
+    since_ns: u64,
+    inside_ns: u128,
+    busy_ns: u64,
+}
+
+impl Population {
+    /// Lets time pass until `now_ns`, which never goes back.
+    fn pass(&mut self, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(self.since_ns);
+        self.inside_ns += u128::from(passed_ns) * u128::from(self.inside);
+        if self.inside > 0 {
+            self.busy_ns += passed_ns;
+        }
+        self.since_ns = self.since_ns.max(now_ns);
+    }
+
+    /// One enters.
+    pub fn enter(&mut self, now_ns: u64) {
+        self.pass(now_ns);
+        self.inside += 1;
+        self.entered += 1;
+        self.max = self.max.max(self.inside);
+    }
+
+    /// One leaves.
+    pub fn leave(&mut self, now_ns: u64) {
+        self.pass(now_ns);
+        self.inside = self.inside.saturating_sub(1);
+    }
+
+    /// Those inside now.
+    pub fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    /// The most that were inside at once.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// All that ever entered.
+    pub fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// Time with at least one request inside.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
+    /// The integral of the number inside over time: by Little's law the sum of all stays, once
+    /// everybody has left.
+    pub fn inside_ns(&self) -> u128 {
+        self.inside_ns
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +162,19 @@ mod tests {
         assert_eq!(rates.width_ns(), 320);
         assert_eq!(requests(&rates, 0), [5, 0, 0, 1]);
         assert_eq!(rates.bins(0)[0], Bin { requests: 5, bytes: 500, response_ns: 25 });
+    }
+
+    #[test]
+    fn the_integral_is_the_sum_of_the_stays() {
+        let mut population = Population::default();
+        population.enter(10);
+        population.enter(20);
+        population.leave(25);
+        population.leave(40);
+        population.enter(100);
+        population.leave(101);
+        assert_eq!(population.inside_ns(), (15 + 20 + 1));
+        assert_eq!((population.busy_ns(), population.max(), population.entered()), (31, 2, 3));
+        assert_eq!(population.inside(), 0);
     }
 }
