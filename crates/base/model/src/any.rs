@@ -1,17 +1,17 @@
-//! A model of whatever kind and precision its file holds.
-//!
-//! For: callers that run an int8 recurrent model and a forest alike. A sequence of features goes
-//! in; the outputs after its last step come out. Must never know: caches, training.
+//! Models of any kind and precision: whichever a file holds, and those that are put together from
+//! weights or trees.
 
-use crate::description::{Architecture, NetworkKind};
+use crate::description::{Architecture, Description, NetworkKind, TestVector};
 use crate::error::ModelError;
 use crate::float::FloatModel;
-use crate::forest::ForestModel;
+use crate::forest::{Forest, ForestModel};
 use crate::int8::{Int8Model, OUTPUT_ONE};
 use crate::sequence::{State, whole_steps};
-use crate::stored::StoredModel;
+use crate::stored::{Numbers, StoredModel, Tensor};
+use std::collections::BTreeMap;
 
-/// A model that computes as it is stored. Shared freely between threads.
+/// A model that computes as it is stored: a sequence of features goes in, the outputs after its
+/// last step come out. Shared freely between threads.
 #[derive(Clone, Debug)]
 pub enum Model {
     /// Layers in f32.
@@ -89,5 +89,48 @@ impl Model {
                 model.predict(&mut model.scratch(), &features[begin..])?.to_vec()
             }
         })
+    }
+}
+
+impl StoredModel {
+    /// An f32 model of these weights, whose test vector is computed from `test_inputs` (features of
+    /// one sequence, before normalisation, step after step).
+    pub fn float(
+        description: Description,
+        weights: BTreeMap<String, Vec<f32>>,
+        test_inputs: Vec<Vec<f32>>,
+    ) -> Result<StoredModel, ModelError> {
+        let shapes: BTreeMap<String, Vec<usize>> =
+            description.architecture.tensors().into_iter().collect();
+        let tensors = weights
+            .into_iter()
+            .map(|(name, numbers)| {
+                let shape = shapes.get(&name).cloned().unwrap_or_default();
+                (name, Tensor { shape, numbers: Numbers::F32(numbers) })
+            })
+            .collect();
+        let outputs = vec![vec![0.0; description.architecture.outputs()]; test_inputs.len()];
+        let test_vector = TestVector { inputs: test_inputs, outputs };
+        let mut stored = StoredModel { description, quantisation: None, tensors, test_vector };
+        stored.check()?;
+        let model = FloatModel::new(&stored)?;
+        stored.test_vector.outputs = model.replay(&stored.test_vector.inputs)?;
+        Ok(stored)
+    }
+
+    /// A model of trees, whose test vector is computed from `test_inputs` (features before
+    /// normalisation). The kind of `description` is [`Forest::kind`].
+    pub fn forest(
+        description: Description,
+        forest: &Forest,
+        test_inputs: Vec<Vec<f32>>,
+    ) -> Result<StoredModel, ModelError> {
+        let tensors = forest.tensors(&description.architecture)?;
+        let outputs = vec![vec![0.0; description.architecture.outputs()]; test_inputs.len()];
+        let test_vector = TestVector { inputs: test_inputs, outputs };
+        let mut stored = StoredModel { description, quantisation: None, tensors, test_vector };
+        let model = ForestModel::new(&stored)?;
+        stored.test_vector.outputs = model.replay(&stored.test_vector.inputs)?;
+        Ok(stored)
     }
 }

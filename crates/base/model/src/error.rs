@@ -1,7 +1,4 @@
-//! What can be wrong with a model, its file or a call.
-//!
-//! For: errors as values, each with what was found and what was expected. Must never know: the
-//! calling scheme, paths (the caller that opened the file adds its name).
+//! What can be wrong with a model, its file or a call. Paths are named by whoever opened the file.
 
 use cachewright_types::visible;
 use thiserror::Error;

@@ -1,30 +1,28 @@
-//! The model file: one safetensors container.
+//! The model file: one safetensors container, to a [`StoredModel`] and back. Its layout is drawn in
+//! docs/model-file.md.
 //!
-//! For: bytes to [`StoredModel`] and back. Must never know: paths, forward passes. The layout is
-//! drawn in docs/model-file.md. Invariants: the same model gives the same bytes. Any bytes give a
-//! model or an error. A damaged file with a checksum gives an error.
-//!
-//! The checksum is the first member of the description and covers the rest of it and the tensors.
-//! It is not a metadata key of its own because the library writes several keys in a random order.
-
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize};
-use serde::{Deserialize, Serialize};
+//! Invariants: the same model gives the same bytes. Any bytes give a model or an error. A damaged
+//! file with a checksum gives an error.
 
 use crate::description::{
-    Architecture, Description, Head, NetworkKind, Normalisation, Quantisation, TestVector, VERSION,
+    Architecture, Description, ForestForm, Head, NetworkKind, Normalisation, Quantisation,
+    TestVector, VERSION,
 };
+
 use crate::error::ModelError;
-use crate::forest_shape::ForestForm;
-use crate::stored::StoredModel;
-use crate::tensor::{Numbers, Tensor};
+use crate::stored::{Numbers, StoredModel, Tensor};
+use cachewright_types::seed::mix;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The one key of the container's metadata.
 pub const METADATA_KEY: &str = "cachewright";
 
-/// What a description with a checksum begins with; eight hexadecimal digits and [`CRC_END`] follow.
+/// The checksum covers the rest of the description and the tensors. It is not a metadata key of its
+/// own because the library writes several keys in a random order: a description with one begins
+/// with this; eight hexadecimal digits and [`CRC_END`] follow.
 const CRC_BEGIN: &str = "{\"crc32\":\"";
 const CRC_END: &str = "\",";
 
@@ -215,5 +213,33 @@ impl View for &Tensor {
 
     fn data_len(&self) -> usize {
         self.bytes()
+    }
+}
+
+/// A number of 64 bits that differs between files, but for accidents; 0 for no bytes.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    words.fold(bytes.len() as u64, |hash, word| mix(hash ^ word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_differ_in_a_bit_or_in_length_are_told_apart() {
+        let file: Vec<u8> = (0..29).collect();
+        let known = fingerprint(&file);
+        assert_eq!((known, fingerprint(&[])), (fingerprint(&file.clone()), 0));
+        for bit in 0..file.len() * 8 {
+            let mut other = file.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(fingerprint(&other), known, "bit {bit}");
+        }
+        assert_ne!(fingerprint(&[file.as_slice(), &[0]].concat()), known);
     }
 }

@@ -1,9 +1,8 @@
-//! The forward pass in single precision.
+//! The forward pass in single precision: GRU, LSTM, MLP and logistic models, one step at a time
+//! with the state held by the caller, or whole sequences.
 //!
-//! For: GRU, LSTM, MLP and logistic models, one step at a time with the state held by the caller,
-//! or whole sequences. Must never know: quantisation, caches. Equations are PyTorch's (`nn.GRU`,
-//! `nn.LSTM`, `nn.Linear`); in GRU the reset gate multiplies the product with its bias. Invariant:
-//! the same bits on every machine.
+//! Equations are PyTorch's (`nn.GRU`, `nn.LSTM`, `nn.Linear`); in GRU the reset gate multiplies the
+//! product with its bias. Invariant: the same bits on every machine.
 
 use crate::description::{Architecture, NetworkKind, Normalisation};
 use crate::error::ModelError;

@@ -1,8 +1,8 @@
-//! The loops of the f32 forward passes, written so that compilers turn them into vectors.
+//! The loops of the f32 forward passes, written so that compilers turn them into vectors; `simd`
+//! compiles them again for wider registers.
 //!
-//! For: matrix times vector and gates in single precision. Must never know: instruction sets (the
-//! `simd` room compiles these again for wider registers), model files. Invariant: every sum adds up
-//! in the order of the columns and no product is fused into it, so all machines give the same bits.
+//! Invariant: every sum adds up in the order of the columns and no product is fused into it, so all
+//! machines give the same bits.
 
 use crate::squash::{sigmoid, tanh};
 

@@ -30,17 +30,13 @@
 //! ```
 
 pub mod any;
-mod assemble;
 pub mod description;
 pub mod error;
 pub mod file;
-mod fingerprint;
 pub mod float;
 mod float_loops;
 pub mod forest;
-pub mod forest_shape;
 pub mod int8;
-mod int8_layers;
 pub mod learn;
 mod packed;
 pub mod quantise;
@@ -49,23 +45,20 @@ mod sequence;
 mod simd;
 pub mod squash;
 pub mod stored;
-pub mod tensor;
-pub mod trees;
 
 pub use any::Model;
 pub use description::{
     Architecture, Description, Head, NetworkKind, Normalisation, Quantisation, TestVector,
 };
+
+pub use description::{Combine, ForestForm};
 pub use error::ModelError;
-pub use fingerprint::fingerprint;
+pub use file::fingerprint;
 pub use float::{FloatModel, FloatScratch, FloatState};
-pub use forest::{ForestModel, ForestScratch};
-pub use forest_shape::{Combine, ForestForm};
+pub use forest::{Forest, ForestModel, ForestScratch, Tree, TreeNode};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
 pub use sequence::State;
 pub use simd::Isa;
 pub use squash::{argmax, softmax};
-pub use stored::StoredModel;
-pub use tensor::{Numbers, Tensor};
-pub use trees::{Forest, Tree, TreeNode};
+pub use stored::{Numbers, StoredModel, Tensor};

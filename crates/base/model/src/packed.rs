@@ -1,8 +1,7 @@
-//! Weights and vectors as the int8 kernels want them.
+//! Weights and vectors as the int8 kernels want them: a matrix cut into blocks of 16 rows, so that
+//! every instruction set adds whole vectors and none sums across one.
 //!
-//! For: a matrix cut into blocks of 16 rows, so that every instruction set adds whole vectors and
-//! none sums across one. Must never know: models, scales, instruction sets. Invariant: what pads a
-//! row, a column or a unit is zero and stays zero.
+//! Invariant: what pads a row, a column or a unit is zero and stays zero.
 
 /// Rows of a block, lanes of a vector.
 pub const LANES: usize = 16;

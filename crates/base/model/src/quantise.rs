@@ -1,9 +1,8 @@
-//! From an f32 model to an int8 model.
+//! From an f32 model to an int8 model: scales from the weights and from inputs like those to come.
 //!
-//! For: choosing scales from the weights and from inputs like those to come. Must never know: how
-//! the model was trained. Method: symmetric, by the largest magnitude: weights per row, inputs per
-//! feature, ReLU outputs per layer. The hidden state is fixed at 1/127. The arithmetic is that of
-//! Jacob et al. (CVPR'18) without zero points, which numbers centred on 0 do not need.
+//! Method: symmetric, by the largest magnitude: weights per row, inputs per feature, ReLU outputs
+//! per layer. The hidden state is fixed at 1/127. The arithmetic is that of Jacob et al. (CVPR'18)
+//! without zero points, which numbers centred on 0 do not need.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::float::{FloatModel, LayerWatch};
 use crate::int8::{HIDDEN_SCALE, Int8Model};
 use crate::sequence::{State, whole_steps};
 use crate::stored::StoredModel;
-use crate::tensor::{Numbers, Tensor};
+use crate::stored::{Numbers, Tensor};
 
 /// Steps of calibration that the int8 model's test vector replays.
 const TEST_STEPS: usize = 16;

@@ -1,7 +1,3 @@
-//! State from step to step, and whole sequences of steps.
-//!
-//! For: models of every precision. Must never know: what a step computes.
-
 use crate::description::Architecture;
 use crate::error::ModelError;
 

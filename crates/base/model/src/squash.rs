@@ -1,8 +1,7 @@
-//! Sigmoid and tanh, in single precision and as tables for fixed point.
+//! Sigmoid and tanh, in single precision and as tables for fixed point: additions and
+//! multiplications only, no call of a C library, so that every machine gives the same bits.
 //!
-//! For: one definition of both non-linearities that gives the same bits on every machine: additions
-//! and multiplications only, no call of a C library. Must never know: models. Units: in Q12 4096 is
-//! 1.0, in Q15 32767 is (so that 1.0 fits 16 bits).
+//! Units: in Q12 4096 is 1.0, in Q15 32767 is (so that 1.0 fits 16 bits).
 
 /// Fractional bits of a pre-activation.
 pub const Q12_BITS: u32 = 12;

@@ -1,17 +1,14 @@
-//! A model as it is stored: description, tensors by name, test vector.
-//!
-//! For: the form in which trainers, the quantiser and files exchange models. Must never know: the
-//! layout of bytes (see `file`), how weights are packed for a processor.
+//! A model as trainers, the quantiser and files exchange it: description, tensors by name, test
+//! vector.
 
-use std::collections::BTreeMap;
+use crate::description::{
+    Description, NODE_FEATURE, NetworkKind, Quantisation, TREE_NODES, TestVector,
+};
 
-use cachewright_types::nearest;
-
-use crate::description::{Description, NetworkKind, Quantisation, TestVector};
 use crate::error::ModelError;
-use crate::forest_shape::{NODE_FEATURE, TREE_NODES};
-use crate::tensor::{Numbers, Tensor};
-use crate::trees;
+use crate::forest;
+use cachewright_types::nearest;
+use std::collections::BTreeMap;
 
 /// A model in its stored form. What [`StoredModel::check`] accepts has every tensor of its
 /// architecture, in the right shape and type, and no other; its trees are trees.
@@ -75,7 +72,7 @@ impl StoredModel {
         }
         if let NetworkKind::Forest(_) = self.description.architecture.kind {
             let inputs = self.description.architecture.inputs;
-            trees::check(self.i32s(TREE_NODES)?, self.i32s(NODE_FEATURE)?, inputs)?;
+            forest::check(self.i32s(TREE_NODES)?, self.i32s(NODE_FEATURE)?, inputs)?;
         }
         Ok(())
     }
@@ -148,4 +145,59 @@ fn check_tensor(
         }
     }
     Ok(())
+}
+
+/// The numbers of a tensor, last dimension innermost.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Numbers {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Whole numbers.
+    I32(Vec<i32>),
+    /// Signed bytes, -127 to 127.
+    I8(Vec<i8>),
+}
+
+impl Numbers {
+    /// The name of the type in messages and files.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Numbers::F32(_) => "F32",
+            Numbers::I32(_) => "I32",
+            Numbers::I8(_) => "I8",
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Numbers::F32(numbers) => numbers.len(),
+            Numbers::I32(numbers) => numbers.len(),
+            Numbers::I8(numbers) => numbers.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Sizes, outermost first.
+    pub shape: Vec<usize>,
+    /// As many as the product of the sizes.
+    pub numbers: Numbers,
+}
+
+impl Tensor {
+    /// Bytes in a file.
+    pub fn bytes(&self) -> usize {
+        match self.numbers {
+            Numbers::F32(_) | Numbers::I32(_) => 4 * self.numbers.len(),
+            Numbers::I8(_) => self.numbers.len(),
+        }
+    }
 }

@@ -1,8 +1,3 @@
-//! Logistic regression by gradient descent.
-//!
-//! For: a light classifier of two classes, trained on a small sample. Must never know: what the
-//! classes mean, how the sample was drawn.
-
 use crate::squash::sigmoid;
 
 /// The numbers of a descent.
@@ -14,7 +9,8 @@ pub struct DescentSettings {
     pub rate: f32,
 }
 
-/// A trained regression: a weight per input, then the bias.
+/// A logistic regression of two classes, trained on a small sample: a weight per input, then the
+/// bias.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogisticRegression {
     weights: Vec<f32>,

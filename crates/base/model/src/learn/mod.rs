@@ -1,9 +1,5 @@
-//! Training of small networks and of boosted trees: gradients, the optimiser, early stopping.
-//!
-//! For: GRU classifiers over short series, logistic regressions and gradient-boosted regression
-//! trees, trained in single precision on one thread. Must never know: FTLs, caches, traces, files;
-//! what a class or an input means. Networks that are trained here compute in `cachewright_model`,
-//! by the tensors of [`GruNetwork::tensors`].
+//! Training of small networks and of boosted trees, in single precision on one thread: GRU
+//! classifiers over short series, logistic regressions, gradient-boosted regression trees.
 //!
 //! Invariant: the order of all additions and multiplications is fixed and every draw comes from a
 //! seed. The same series and the same seed give the same weights, bit for bit.
@@ -22,20 +18,12 @@
 //! assert!(training.loss(&series) < before);
 //! ```
 
-mod adam;
 mod boosting;
-mod early_stopping;
 mod gru;
 mod logistic;
-mod loss;
-mod tape;
 mod training;
-mod vectors;
 
-pub use adam::{Adam, AdamSettings, clip_factor};
 pub use boosting::{BoostedTrees, BoostingSettings};
-pub use early_stopping::EarlyStopping;
-pub use gru::GruNetwork;
+pub use gru::{GruNetwork, GruTape, LabelledSeries, SeriesLoss};
 pub use logistic::{DescentSettings, LogisticRegression};
-pub use tape::{GruTape, LabelledSeries, SeriesLoss};
-pub use training::{GruTraining, TrainingSettings};
+pub use training::{Adam, AdamSettings, EarlyStopping, GruTraining, TrainingSettings, clip_factor};

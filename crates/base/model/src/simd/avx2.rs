@@ -1,8 +1,7 @@
-//! Kernels for x86-64 with AVX2.
+//! Kernels for x86-64 with AVX2, eight 32-bit lanes at a time.
 //!
-//! For: eight 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. Products
-//! of bytes use `maddubs` on |x| and w with the sign of x. Both are at most 128 * 127, so that the
-//! sum of two never saturates 16 bits.
+//! Products of bytes use `maddubs` on |x| and w with the sign of x. Both are at most 128 * 127, so
+//! that the sum of two never saturates 16 bits.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

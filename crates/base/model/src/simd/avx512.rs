@@ -1,7 +1,6 @@
-//! Kernels for x86-64 with AVX-512 (F, BW) and VNNI.
+//! Kernels for x86-64 with AVX-512 (F, BW) and VNNI, sixteen 32-bit lanes at a time.
 //!
-//! For: sixteen 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. The
-//! instruction `vpdpbusd` multiplies unsigned by signed bytes. The input is therefore raised by
+//! The instruction `vpdpbusd` multiplies unsigned by signed bytes. The input is therefore raised by
 //! 128, and each row begins at -128 times the sum of its weights.
 
 use std::arch::x86_64::*;

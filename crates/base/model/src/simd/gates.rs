@@ -1,7 +1,4 @@
-//! Blocks of gates, and which of them take which non-linearity.
-//!
-//! For: kernels that squash all gates of a layer before they use them. Must never know: instruction
-//! sets. Unit: blocks of sixteen lanes.
+//! Blocks of gates (of sixteen lanes each), and which of them take which non-linearity.
 
 use crate::packed::{GateScales, Lanes};
 use crate::squash::{SIGMOID, SquashTable, TANH};

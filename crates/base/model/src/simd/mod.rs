@@ -1,8 +1,7 @@
 //! The inner loops per instruction set, and the choice among them at run time.
 //!
-//! For: int8 matrix times vector, and the gates of GRU and LSTM in fixed point; f32 loops compiled
-//! for wider registers. Must never know: model files, scales' origin. Invariant: every instruction
-//! set gives the same bits as `scalar`, which is the definition. This folder alone holds `unsafe`.
+//! Invariant: every instruction set gives the same bits as `scalar`, which is the definition. This
+//! folder alone holds `unsafe`.
 
 pub mod scalar;
 

@@ -1,8 +1,7 @@
-//! Kernels for 64-bit Arm.
+//! Kernels for 64-bit Arm, four 32-bit lanes at a time.
 //!
-//! For: four 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. Only
-//! instructions that every 64-bit Arm processor has; tables are read lane by lane, as NEON has no
-//! gather.
+//! Only instructions that every 64-bit Arm processor has; tables are read lane by lane, as NEON has
+//! no gather.
 
 use std::arch::aarch64::*;
 

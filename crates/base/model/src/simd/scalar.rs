@@ -1,10 +1,10 @@
-//! The definition of the int8 arithmetic, one lane at a time.
+//! The definition of the int8 arithmetic, one lane at a time: what every other kernel must equal,
+//! bit for bit.
 //!
-//! For: what every other kernel must equal, bit for bit. Must never know: instruction sets. Units:
-//! sums are exact integers; pre-activations are Q12 (4096 is 1.0), gates Q15 (32767 is 1.0). The
-//! hidden state has 127 for 1.0; the cell state has `cell_bits` fractional bits. Every shift to the
-//! right is arithmetic and rounds half up (half of the divisor is added first). Sums and products
-//! wrap; only a state that no step has made comes near that.
+//! Units: sums are exact integers; pre-activations are Q12 (4096 is 1.0), gates Q15 (32767 is 1.0).
+//! The hidden state has 127 for 1.0; the cell state has `cell_bits` fractional bits. Every shift to
+//! the right is arithmetic and rounds half up (half of the divisor is added first). Sums and
+//! products wrap; only a state that no step has made comes near that.
 
 use crate::packed::{GROUP, GateScales, LANES, Lanes, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH};
