@@ -1,7 +1,6 @@
 //! Records of a binary trace, from a decompressed stream.
 //!
-//! For: buffering, byte positions, and what happens to a malformed record. Must never know: any
-//! format's fields. Units: bytes. Invariant: memory is one buffer, whatever the input.
+//! Units: bytes. Invariant: memory is one buffer, whatever the input.
 
 use crate::error::UnreadableRecord;
 use crate::reader::RequestBound;

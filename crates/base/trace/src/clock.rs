@@ -1,8 +1,7 @@
 //! The clock of a text trace: from fields to nanoseconds.
 //!
-//! For: times as programs print them: whole or decimal numbers of a unit, exponents, dates, and
-//! times before zero. Must never know: columns. Units: nanoseconds; dates count from 1970, and
-//! are UTC where they name no zone. A number is rounded half up to a nanosecond.
+//! Units: nanoseconds; dates count from 1970, and are UTC where they name no zone. A number is
+//! rounded half up to a nanosecond.
 //!
 //! Times before zero: a trace that begins before zero is shifted as a whole, so that the earliest
 //! time of its beginning becomes 0. A time before zero further on has no place then; the option

@@ -1,10 +1,10 @@
 //! Dates as times: ISO 8601, as blkparse and Windows print them.
 //!
-//! For: columns of times that hold no numbers. Must never know: columns, formats. Units:
-//! nanoseconds since 1970, UTC where no zone is named; a time of day alone counts from midnight.
-//! Accepted are `2025-03-04`, `2025-03-04 10:00:00.5`, the same with `T`, `/` between year, month
-//! and day, a comma before the fraction, and `Z`, ` UTC`, `+02:00`, `+0200` or `+02` behind it;
-//! `10:00:00.5` (blkparse's `%z`); and Windows' `3/4/2025 10:00:00.5 PM`, the month first.
+//! Units: nanoseconds since 1970, UTC where no zone is named; a time of day alone counts from
+//! midnight. Accepted are `2025-03-04`, `2025-03-04 10:00:00.5`, the same with `T`, `/` between
+//! year, month and day, a comma before the fraction, and `Z`, ` UTC`, `+02:00`, `+0200` or `+02`
+//! behind it; `10:00:00.5` (blkparse's `%z`); and Windows' `3/4/2025 10:00:00.5 PM`, the month
+//! first.
 
 const SECOND_NS: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * SECOND_NS;

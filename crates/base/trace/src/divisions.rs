@@ -1,19 +1,20 @@
-//! Divisions of a cache among tenants, recorded beside a trace.
+//! Divisions of a cache among tenants, recorded beside a trace, so that a replay divides as a live
+//! server did.
 //!
-//! For: a replay that divides as a live server did. Must never know: what divides, what is divided.
-//! Units: nanoseconds of the trace's times, bytes, blocks. A file is text: what it was recorded
-//! from, then a line per division that changed a quota, then how many there were, so that a file
-//! that was cut short is known. The first line is the division at time 0.
+//! A file is text: what it was recorded from, then a line per division that changed a quota, then
+//! how many there were, so that a file that was cut short is known. The first line is the division
+//! at time 0. A division that is read fits the file's own head: times rise and are multiples of the
+//! interval, each tenant has a quota, and quotas fit into the cache.
 
-mod read;
-
-use crate::TraceError;
 use crate::write::atomic::AtomicFile;
 use crate::write::{TraceWriter, WriteSummary};
+use crate::{TraceError, UnreadableRecord};
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::str::{FromStr, Lines};
 
 /// How the first line begins, before the version.
 const MAGIC: &str = "cachewright divisions";
@@ -137,4 +138,302 @@ impl DivisionsWriter {
 /// Appends to a text, which cannot fail.
 fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(more);
+}
+
+/// The longest file that is read.
+const MAX_BYTES: u64 = 1 << 30;
+/// Characters of a line that an error shows.
+const SHOWN: usize = 80;
+
+impl Divisions {
+    /// Reads a file. Errors: the operating system's; a line that is not as expected.
+    pub fn read(path: &Path) -> Result<Divisions, TraceError> {
+        let fail = |source| TraceError::Io { path: path.to_owned(), source };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(fail)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+        let refuse = |found: &str| TraceError::File {
+            path: path.to_owned(),
+            found: found.to_owned(),
+            expected: "divisions that a live server has recorded".to_owned(),
+        };
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(refuse("more than 1GiB"));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| refuse("what is no text"))?;
+        if text.is_empty() {
+            return Err(refuse("an empty file"));
+        }
+        Divisions::parse(&text)
+            .map_err(|record| TraceError::Record { path: path.to_owned(), record })
+    }
+
+    /// Reads what is whole at the beginning of a file that a killed writer left: nothing without
+    /// the division at time 0. `bytes` may end anywhere, and hold anything behind that.
+    pub fn parse_cut(bytes: &[u8]) -> Option<Divisions> {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+        };
+        let (text, _) = text.rsplit_once('\n')?;
+        let mut lines = LineCursor { lines: text.lines(), line: "", number: 0 };
+        let head = head(&mut lines).ok()?;
+        let mut rows: Vec<DivisionRow> = Vec::new();
+        while let Ok(row) = row(&lines, &head, rows.last()) {
+            rows.push(row);
+            lines.advance();
+        }
+        (!rows.is_empty()).then_some(Divisions { head, rows })
+    }
+
+    /// Reads a file's text. Errors: a line that is not as expected.
+    pub fn parse(text: &str) -> Result<Divisions, UnreadableRecord> {
+        let mut lines = LineCursor { lines: text.lines(), line: "", number: 0 };
+        let head = head(&mut lines)?;
+        let mut rows: Vec<DivisionRow> = Vec::new();
+        while lines.key() != "end" {
+            let row = row(&lines, &head, rows.last())?;
+            rows.push(row);
+            lines.advance();
+        }
+        if rows.is_empty() {
+            return Err(lines.refuse("the division at time 0"));
+        }
+        if lines.value::<usize>("end")? != rows.len() {
+            return Err(
+                lines.refuse(&format!("`end {}`: so many divisions stand here", rows.len()))
+            );
+        }
+        lines.advance();
+        if lines.is_over() { Ok(Divisions { head, rows }) } else { Err(lines.refuse("no more")) }
+    }
+}
+
+/// The line that is read.
+struct LineCursor<'a> {
+    lines: Lines<'a>,
+    line: &'a str,
+    /// From 1.
+    number: u64,
+}
+
+impl<'a> LineCursor<'a> {
+    /// Goes to the next line; behind the last one there is an empty one.
+    fn advance(&mut self) {
+        self.line = self.lines.next().unwrap_or_default();
+        self.number += 1;
+    }
+
+    fn is_over(&self) -> bool {
+        self.line.is_empty() && self.lines.clone().next().is_none()
+    }
+
+    /// The first word.
+    fn key(&self) -> &'a str {
+        self.line.split(' ').next().unwrap_or_default()
+    }
+
+    /// What stands behind a key. Errors: another key.
+    fn text(&self, key: &str) -> Result<&'a str, UnreadableRecord> {
+        let value = self.line.strip_prefix(key).and_then(|rest| rest.strip_prefix(' '));
+        value.ok_or_else(|| self.refuse(&format!("`{key}` and its value")))
+    }
+
+    /// The number behind a key. Errors: another key, no number.
+    fn value<T: FromStr>(&self, key: &str) -> Result<T, UnreadableRecord> {
+        self.text(key)?.parse().map_err(|_| self.refuse(&format!("a number behind `{key}`")))
+    }
+
+    /// The same of the line behind which the reader goes on.
+    fn take<T: FromStr>(&mut self, key: &str) -> Result<T, UnreadableRecord> {
+        let value = self.value(key)?;
+        self.advance();
+        Ok(value)
+    }
+
+    /// A refusal of the line.
+    fn refuse(&self, expected: &str) -> UnreadableRecord {
+        UnreadableRecord {
+            position: self.number,
+            is_line: true,
+            column: 1,
+            found: self.line.chars().take(SHOWN).collect(),
+            expected: expected.to_owned(),
+        }
+    }
+}
+
+fn head(lines: &mut LineCursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
+    lines.advance();
+    if lines.value::<u32>(MAGIC)? != VERSION {
+        return Err(lines.refuse(&format!("version {VERSION}")));
+    }
+    lines.advance();
+    let partition = lines.text("partition")?.to_owned();
+    lines.advance();
+    let interval_ns = lines.value("interval_ns")?;
+    if interval_ns == 0 {
+        return Err(lines.refuse("an interval above 0"));
+    }
+    lines.advance();
+    let (block_bytes, capacity_blocks) =
+        (lines.take("block_bytes")?, lines.take("capacity_blocks")?);
+    let mut tenants = Vec::new();
+    while lines.key() == "tenant" {
+        tenants.push(lines.text("tenant")?.to_owned());
+        lines.advance();
+    }
+    if tenants.is_empty() {
+        return Err(lines.refuse("`tenant` and its name"));
+    }
+    Ok(DivisionsHead { partition, interval_ns, block_bytes, capacity_blocks, tenants })
+}
+
+/// The division of a line, behind `last`.
+fn row(
+    lines: &LineCursor<'_>,
+    head: &DivisionsHead,
+    last: Option<&DivisionRow>,
+) -> Result<DivisionRow, UnreadableRecord> {
+    let tenants = head.tenants.len();
+    if lines.is_over() {
+        return Err(lines.refuse("`end` and the number of divisions: the file is cut short"));
+    }
+    let mut words = lines.line.split(' ');
+    let time_ns = words.next().and_then(|word| word.parse().ok());
+    let quotas: Option<Vec<u32>> = words.map(|word| word.parse().ok()).collect();
+    let (Some(time_ns), Some(quotas)) = (time_ns, quotas) else {
+        return Err(lines.refuse("a time in nanoseconds and the blocks of each tenant"));
+    };
+    let row = DivisionRow { time_ns, quotas };
+    match last {
+        None if time_ns != 0 => return Err(lines.refuse("the division at time 0")),
+        Some(last) if time_ns <= last.time_ns => {
+            return Err(lines.refuse(&format!("a time after {}", last.time_ns)));
+        }
+        _ => {}
+    }
+    if !time_ns.is_multiple_of(head.interval_ns) {
+        return Err(lines.refuse(&format!("a multiple of {}, the interval", head.interval_ns)));
+    }
+    if row.quotas.len() != tenants {
+        return Err(lines.refuse(&format!("the blocks of {tenants} tenants")));
+    }
+    let sum: u64 = row.quotas.iter().copied().map(u64::from).sum();
+    if sum > u64::from(head.capacity_blocks) {
+        return Err(lines.refuse(&format!(
+            "at most {} blocks, the capacity, and not {sum}",
+            head.capacity_blocks
+        )));
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn divisions() -> Divisions {
+        let tenants = vec!["a".to_owned(), "b  with blanks".to_owned()];
+        let head = DivisionsHead {
+            partition: "icache-x".to_owned(),
+            interval_ns: 50,
+            block_bytes: 4096,
+            capacity_blocks: 64,
+            tenants,
+        };
+        let row = |time_ns, quotas: [u32; 2]| DivisionRow { time_ns, quotas: quotas.to_vec() };
+        Divisions { head, rows: vec![row(0, [32, 32]), row(50, [60, 4]), row(200, [1, 2])] }
+    }
+
+    fn text() -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = divisions_path(&folder.path().join("x.parquet"));
+        let known = divisions();
+        let mut writer = DivisionsWriter::create(&path, &known.head).unwrap();
+        known.rows.iter().for_each(|row| writer.write(row).unwrap());
+        assert!(!path.exists());
+        writer.finish().unwrap();
+        assert_eq!(Divisions::read(&path).unwrap(), known);
+        assert!(path.ends_with("x.parquet.divisions"));
+        std::fs::read_to_string(&path).unwrap()
+    }
+
+    fn refusal(from: &str, to: &str) -> String {
+        let changed = text().replace(from, to);
+        assert_ne!(changed, text());
+        Divisions::parse(&changed).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(
+            text(),
+            "cachewright divisions 1\npartition icache-x\ninterval_ns 50\nblock_bytes 4096\n\
+             capacity_blocks 64\ntenant a\ntenant b  with blanks\n0 32 32\n50 60 4\n200 1 2\n\
+             end 3\n"
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_not_as_expected_is_named() {
+        let cases = [
+            ("divisions 1", "divisions 2", "line 1, column 1: found `cachewright divisions 2`"),
+            ("divisions 1", "traces 1", "expected `cachewright divisions` and its value"),
+            ("interval_ns 50", "interval_ns 0", "line 3, column 1"),
+            ("capacity_blocks 64", "capacity_blocks 63", "at most 63 blocks, the capacity, and"),
+            ("tenant a\ntenant b  with blanks\n", "", "expected `tenant` and its name"),
+            ("0 32 32\n50", "50", "line 8, column 1: found `50 60 4`, expected the division at"),
+            ("200 1 2", "50 1 2", "expected a time after 50"),
+            ("200 1 2", "250 1 x", "expected a time in nanoseconds and the blocks"),
+            ("200 1 2", "210 1 2", "expected a multiple of 50, the interval"),
+            ("200 1 2", "200 1", "expected the blocks of 2 tenants"),
+            ("200 1 2\n", "", "found `end 3`, expected `end 2`"),
+            ("end 3\n", "", "expected `end` and the number of divisions: the file is cut short"),
+            ("end 3\n", "end 3\n300 1 2\n", "expected no more"),
+            ("0 32 32\n50 60 4\n200 1 2\nend 3", "end 0", "expected the division at time 0"),
+        ];
+        for (from, to, expected) in cases {
+            let error = refusal(from, to);
+            assert!(error.contains(expected), "{error}, not {expected}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_refused_or_keeps_the_rules(place in 0_usize..150, byte in 0_u8..128) {
+            let mut bytes = text().into_bytes();
+            let place = place % bytes.len();
+            bytes[place] = byte;
+            let read = String::from_utf8(bytes).ok().and_then(|text| Divisions::parse(&text).ok());
+            if let Some(Divisions { head, rows }) = read {
+                prop_assert!(rows.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
+                for row in &rows {
+                    prop_assert_eq!(row.quotas.len(), head.tenants.len());
+                    prop_assert!(row.quotas.iter().sum::<u32>() <= head.capacity_blocks);
+                }
+            }
+        }
+
+        #[test]
+        fn whole_rows_of_a_text_that_was_cut_are_read(length in 0_usize..150, byte in 128_u8..) {
+            let text = text();
+            let cut = &text.as_bytes()[..length.min(text.len())];
+            // The head has seven lines, the divisions three.
+            let whole = cut.iter().filter(|byte| **byte == b'\n').count().saturating_sub(7).min(3);
+            let expected = (whole > 0).then(|| divisions().rows[..whole].to_vec());
+            for left in [&b""[..], &[byte; 5], &[0; 5], b"\0\n"] {
+                let found = Divisions::parse_cut(&[cut, left].concat()).map(|found| found.rows);
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+
+        #[test]
+        fn a_text_that_is_cut_short_is_refused(length in 0_usize..150) {
+            let text = text();
+            let length = length.min(text.len() - 2);
+            prop_assert!(Divisions::parse(&text[..length]).is_err());
+        }
+    }
 }

@@ -1,7 +1,4 @@
 //! What can be wrong with a trace, said with file, line, column and expectation.
-//!
-//! For: the errors of this crate and the count of skipped records. Must never know: how they are
-//! shown.
 
 use std::fmt;
 use std::path::PathBuf;

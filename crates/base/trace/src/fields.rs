@@ -1,9 +1,8 @@
 //! Fields of a line: whole numbers, decimal times and words, read without an allocation.
 //!
-//! For: cutting a line at its delimiter and refusing what is no number, with the column. Must never
-//! know: which column means what. Units: columns from 1; times in nanoseconds. A decimal is read
-//! digit by digit, never becomes a floating-point number, and is rounded half up to a nanosecond.
-//! Numbers may be as other programs print them: `8192.0` and `1e+05` are whole.
+//! Units: columns from 1; times in nanoseconds. A decimal is read digit by digit, never becomes a
+//! floating-point number, and is rounded half up to a nanosecond. Numbers may be as other programs
+//! print them: `8192.0` and `1e+05` are whole.
 
 use crate::clock::Clock;
 use cachewright_types::Op;

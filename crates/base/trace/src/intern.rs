@@ -1,18 +1,15 @@
-//! Blocks to dense numbers: every (space, block number) gets the next free `u32` at first sight.
+//! Blocks and names to dense numbers: each gets the next free one at first sight, once per trace,
+//! so that policies hash nothing.
 //!
-//! For: turning sparse disk addresses into array indices once per trace, so that policies hash
-//! nothing. Must never know: policies, requests, formats. Units: block numbers of any one size.
-//!
-//! Each space has a map of its own. Dense addresses (at most 32 B per distinct block and 1 MiB)
-//! have direct pages of 1024 blocks; others have an open-addressing hash table. A space moves
-//! between the two as it grows; the numbers given never change.
+//! Each space of blocks has a map of its own. Dense addresses (at most 32 B per distinct block and
+//! 1 MiB) have direct pages of 1024 blocks; others have an open-addressing hash table. A space
+//! moves between the two as it grows; the numbers given never change.
 
-mod hashed;
-mod paged;
-
+use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
-use hashed::Hashed;
-use paged::Paged;
+use foldhash::quality::FixedState;
+use hashbrown::HashMap;
+use std::hash::BuildHasher;
 use thiserror::Error;
 
 /// Marks an absent number in pages and hash slots; above [`BlockId::LIMIT`], so never given out.
@@ -248,6 +245,338 @@ impl Interner {
     }
 }
 
+/// One slot; 12 bytes, so the block number is kept in halves. Empty when `id` is [`NONE`].
+#[derive(Clone, Copy, Debug)]
+struct HashSlot {
+    high: u32,
+    low: u32,
+    id: u32,
+}
+
+const EMPTY: HashSlot = HashSlot { high: 0, low: 0, id: NONE };
+const SLOTS_LEAST: usize = 1 << 8;
+/// Fewer look-ups than this are done one by one.
+const FEW: usize = 4;
+
+impl HashSlot {
+    fn new(block: u64, id: u32) -> HashSlot {
+        HashSlot { high: (block >> 32) as u32, low: block as u32, id }
+    }
+
+    #[inline(always)]
+    fn block(self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+
+    /// Whether a probe for `block` ends here.
+    #[inline(always)]
+    fn ends(self, block: u64) -> bool {
+        self.id == NONE || self.block() == block
+    }
+}
+
+/// An open-addressing hash table from block number to interned number. Own code rather than a
+/// library's, because the cache misses of a batch's look-ups must overlap: the first probe of each
+/// is read before any is compared. 12 B per slot, at most three quarters full, linear probing,
+/// nothing is ever removed.
+#[derive(Clone, Debug)]
+struct Hashed {
+    /// A power of two.
+    slots: Vec<HashSlot>,
+    len: usize,
+}
+
+impl Hashed {
+    /// An empty table that takes half as many again as `len` blocks before it is full.
+    fn with_capacity_for(len: usize) -> Hashed {
+        let slots = (len * 2).next_power_of_two().max(SLOTS_LEAST);
+        Hashed { slots: vec![EMPTY; slots], len: 0 }
+    }
+
+    /// Distinct blocks held.
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the next insertion must be preceded by [`grow`](Self::grow).
+    fn is_full(&self) -> bool {
+        (self.len + 1) * 4 > self.slots.len() * 3
+    }
+
+    /// Bytes allocated.
+    fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<HashSlot>()
+    }
+
+    /// Where the probe for a block starts: a folded multiplication, which mixes all 64 bits.
+    #[inline(always)]
+    fn home(&self, block: u64) -> usize {
+        let product = u128::from(block ^ 0x243F_6A88_85A3_08D3) * 0x9E37_79B9_7F4A_7C15_u128;
+        ((product >> 64) as u64 ^ product as u64) as usize & (self.slots.len() - 1)
+    }
+
+    /// The slot that holds `block` or would take it, from `index` on.
+    #[inline(always)]
+    fn probe(&self, mut index: usize, block: u64) -> usize {
+        while !self.slots[index].ends(block) {
+            index = (index + 1) & (self.slots.len() - 1);
+        }
+        index
+    }
+
+    /// The number of a block, or [`NONE`].
+    #[inline(always)]
+    fn get(&self, block: u64) -> u32 {
+        self.slots[self.probe(self.home(block), block)].id
+    }
+
+    /// Starts to load the first slot that the probe for a block reads.
+    #[inline]
+    fn prefetch(&self, block: u64) {
+        prefetch(&self.slots, self.home(block));
+    }
+
+    /// Appends the number of each block, [`NONE`] for unknown ones; at most [`AHEAD`] blocks.
+    fn get_all(&self, blocks: &[u64], ids: &mut Vec<u32>) {
+        if blocks.len() < FEW {
+            return ids.extend(blocks.iter().map(|block| self.get(*block)));
+        }
+        let mut first = [EMPTY; AHEAD];
+        for (slot, block) in first.iter_mut().zip(blocks) {
+            *slot = self.slots[self.home(*block)];
+        }
+        ids.extend(
+            first
+                .iter()
+                .zip(blocks)
+                .map(|(slot, block)| if slot.ends(*block) { slot.id } else { self.get(*block) }),
+        );
+    }
+
+    /// Stores a block that is not there yet; the table must not be full.
+    fn insert(&mut self, block: u64, id: u32) {
+        debug_assert!(!self.is_full());
+        let index = self.probe(self.home(block), block);
+        self.slots[index] = HashSlot::new(block, id);
+        self.len += 1;
+    }
+
+    /// Doubles the table.
+    fn grow(&mut self) {
+        let slots = self.slots.len() * 2;
+        let mut larger = Hashed { slots: vec![EMPTY; slots], len: 0 };
+        self.for_each(|block, id| larger.insert(block, id));
+        *self = larger;
+    }
+
+    /// Calls `visit` with every block and its number, in no useful order.
+    fn for_each(&self, mut visit: impl FnMut(u64, u32)) {
+        for slot in &self.slots {
+            if slot.id != NONE {
+                visit(slot.block(), slot.id);
+            }
+        }
+    }
+
+    /// Appends the numbers of the blocks in `first..end`, by ascending block.
+    fn get_range(&self, first: u64, end: u64, ids: &mut Vec<u32>) {
+        if end.saturating_sub(first) <= self.slots.len() as u64 {
+            ids.extend((first..end).map(|block| self.get(block)).filter(|id| *id != NONE));
+            return;
+        }
+        let mut found: Vec<(u64, u32)> = Vec::new();
+        self.for_each(|block, id| {
+            if (first..end).contains(&block) {
+                found.push((block, id));
+            }
+        });
+        found.sort_unstable();
+        ids.extend(found.into_iter().map(|(_, id)| id));
+    }
+}
+
+const PAGE_BITS: u32 = 10;
+const PAGE: usize = 1 << PAGE_BITS;
+const LOW: u64 = PAGE as u64 - 1;
+/// Bytes of pages and directory allowed per distinct block ...
+const BYTES_PER_BLOCK: u64 = 32;
+/// ... and on top of that, so that small spaces start direct.
+const BYTES_FREE: u64 = 1 << 20;
+/// Fewer blocks than this are not worth moving from a hash table to pages.
+const WORTH_MOVING: usize = 1 << 14;
+
+/// A direct map from block number to interned number, by pages of 1024 blocks: two array reads per
+/// look-up. Page 0 is shared, all absent and never written; a directory entry of 0 therefore means
+/// "no page", and a look-up needs no branch for it.
+#[derive(Clone, Debug, Default)]
+struct Paged {
+    /// Page of each run of 1024 blocks; 0 for none.
+    directory: Vec<u32>,
+    /// Pages one after another; [`NONE`] where no block was seen.
+    numbers: Vec<u32>,
+    len: usize,
+}
+
+fn cost_bytes(directory_entries: u64, pages: u64) -> u64 {
+    directory_entries.saturating_mul(4).saturating_add(pages.saturating_mul(4 * PAGE as u64))
+}
+
+impl Paged {
+    /// The pages of a hash table's blocks, if they are dense enough to be worth it.
+    fn from_dense(table: &Hashed) -> Option<Paged> {
+        if table.len() < WORTH_MOVING {
+            return None;
+        }
+        let mut last = 0;
+        table.for_each(|block, _| last = last.max(block >> PAGE_BITS));
+        let entries = last + 1;
+        // Below the allowance of `insert` by the free part, so that spaces do not move to and fro.
+        let allowed = BYTES_PER_BLOCK * table.len() as u64;
+        if cost_bytes(entries, 0) > allowed {
+            return None;
+        }
+        let mut paged = Paged::default();
+        paged.directory.resize(entries as usize, 0);
+        table.for_each(|block, _| paged.directory[(block >> PAGE_BITS) as usize] = 1);
+        let mut pages = 0;
+        for page in paged.directory.iter_mut().filter(|page| **page > 0) {
+            pages += 1;
+            *page = pages;
+        }
+        if cost_bytes(entries, u64::from(pages) + 1) > allowed {
+            return None;
+        }
+        paged.numbers.resize((pages as usize + 1) * PAGE, NONE);
+        table.for_each(|block, id| {
+            let slot = paged.slot(block);
+            paged.numbers[slot] = id;
+        });
+        paged.len = table.len();
+        Some(paged)
+    }
+
+    /// Distinct blocks held.
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes allocated.
+    fn memory_bytes(&self) -> usize {
+        (self.directory.capacity() + self.numbers.capacity()) * 4
+    }
+
+    /// Index of a block whose page is in the directory; in page 0 when it has no page.
+    #[inline(always)]
+    fn slot(&self, block: u64) -> usize {
+        let page = self.directory[(block >> PAGE_BITS) as usize] as usize;
+        (page << PAGE_BITS) | (block & LOW) as usize
+    }
+
+    /// The number of a block, or [`NONE`].
+    #[inline(always)]
+    fn get(&self, block: u64) -> u32 {
+        if block >> PAGE_BITS < self.directory.len() as u64 {
+            self.numbers[self.slot(block)]
+        } else {
+            NONE
+        }
+    }
+
+    /// Stores a new block; false when its page would cost too much for the blocks held.
+    fn insert(&mut self, block: u64, id: u32) -> bool {
+        let page = block >> PAGE_BITS;
+        let known = page < self.directory.len() as u64 && self.directory[page as usize] != 0;
+        if !known {
+            let entries = (self.directory.len() as u64).max(page.saturating_add(1));
+            let pages = (self.numbers.len() / PAGE).max(1) as u64 + 1;
+            let allowed = BYTES_PER_BLOCK * (self.len as u64 + 1) + BYTES_FREE;
+            if cost_bytes(entries, pages) > allowed {
+                return false;
+            }
+            self.directory.resize(entries as usize, 0);
+            self.numbers.resize(pages as usize * PAGE, NONE);
+            self.directory[page as usize] = pages as u32 - 1;
+        }
+        let slot = self.slot(block);
+        self.numbers[slot] = id;
+        self.len += 1;
+        true
+    }
+
+    /// Calls `visit` with every block and its number, by ascending block.
+    fn for_each(&self, mut visit: impl FnMut(u64, u32)) {
+        for (index, page) in self.directory.iter().enumerate() {
+            if *page != 0 {
+                let start = *page as usize * PAGE;
+                for (low, id) in self.numbers[start..start + PAGE].iter().enumerate() {
+                    if *id != NONE {
+                        visit(((index as u64) << PAGE_BITS) | low as u64, *id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends the numbers of the blocks in `first..end`, by ascending block.
+    fn get_range(&self, first: u64, end: u64, ids: &mut Vec<u32>) {
+        let end = end.min((self.directory.len() as u64) << PAGE_BITS);
+        let mut block = first;
+        while block < end {
+            let stop = ((block | LOW) + 1).min(end);
+            if self.directory[(block >> PAGE_BITS) as usize] != 0 {
+                let start = self.slot(block);
+                let run = &self.numbers[start..start + (stop - block) as usize];
+                ids.extend(run.iter().filter(|id| **id != NONE));
+            }
+            block = stop;
+        }
+    }
+}
+
+/// What is refused.
+pub(crate) const NAME: &str = "fewer than 2^28 distinct ids of 1 to 4096 bytes";
+/// Distinct names.
+const NAMES_LIMIT: u32 = 1 << 28;
+/// The longest known are the keys of Twitter's caches and paths.
+const NAME_LIMIT_BYTES: usize = 4096;
+/// Any two that differ: two independent halves of a hash.
+const SEEDS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
+
+/// Names that are no addresses (keys, paths, hashes) to numbers from 0. Names are not kept, only
+/// 128 bits of hash of each: two of 2^28 names share them with a probability below 2^-72. 25 to 57
+/// bytes per distinct name.
+#[derive(Clone)]
+pub(crate) struct Numbered {
+    hashes: [FixedState; 2],
+    numbers: HashMap<[u64; 2], u32, foldhash::fast::FixedState>,
+}
+
+impl Default for Numbered {
+    fn default() -> Numbered {
+        Numbered { hashes: SEEDS.map(FixedState::with_seed), numbers: HashMap::default() }
+    }
+}
+
+impl Numbered {
+    /// The number of `name`. Errors: no name, one that is too long, or too many of them.
+    #[inline]
+    pub(crate) fn number(&mut self, name: &[u8]) -> Result<u64, &'static str> {
+        if name.is_empty() || name.len() > NAME_LIMIT_BYTES {
+            return Err(NAME);
+        }
+        let hash = [self.hashes[0].hash_one(name), self.hashes[1].hash_one(name)];
+        let next = u32::try_from(self.numbers.len()).unwrap_or(NAMES_LIMIT);
+        match self.numbers.get(&hash) {
+            Some(number) => Ok(u64::from(*number)),
+            None if next >= NAMES_LIMIT => Err(NAME),
+            None => {
+                self.numbers.insert(hash, next);
+                Ok(u64::from(next))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,5 +676,18 @@ mod tests {
         assert_eq!(refused, Err(InternError::TooManySpaces(u32::MAX)));
         assert_eq!(interner.memory_bytes(), 0);
         assert_eq!(interner.address_of(0), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_a_map_that_keeps_names() {
+        let (mut numbered, mut kept) = (Numbered::default(), HashMap::new());
+        for step in 0_u64..50_000 {
+            let name = format!("key:{}", step * step % 7_919).into_bytes();
+            let next = kept.len() as u64;
+            let expected = *kept.entry(name.clone()).or_insert(next);
+            assert_eq!(numbered.number(&name), Ok(expected));
+        }
+        assert_eq!(numbered.number(b""), Err(NAME));
+        assert_eq!(numbered.number(&[b'x'; 4097]), Err(NAME));
     }
 }

@@ -1,9 +1,7 @@
 //! Lines of a text trace, without an allocation per line.
 //!
-//! For: cutting a byte stream at line ends (LF, CRLF or both mixed) and counting lines for
-//! messages. Must never know: fields. Units: bytes; line numbers from 1. Invariant: memory is one
-//! buffer, whatever the input; a longer line than [`LONGEST_LINE_BYTES`] is reported by its
-//! beginning and passed over.
+//! Units: bytes; line numbers from 1. Invariant: memory is one buffer, whatever the input; a longer
+//! line than [`LONGEST_LINE_BYTES`] is reported by its beginning and passed over.
 
 use crate::TraceError;
 use crate::source::ByteStream;

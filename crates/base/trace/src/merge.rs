@@ -1,8 +1,7 @@
 //! Several tenants' traces as one workload, ordered by time.
 //!
-//! For: the k-way merge. Must never know: formats, caches, what a tenant is for. Units: nanoseconds
-//! since the start of the workload, bytes. Ties go to the tenant listed first, so that the result
-//! depends on nothing but the inputs.
+//! Units: nanoseconds since the start of the workload, bytes. Ties go to the tenant listed first,
+//! so that the result depends on nothing but the inputs.
 //!
 //! By default each trace begins at its tenant's start. With [`MergeClock::Common`] the traces keep
 //! the clock that they were recorded on, and the earliest begins.
@@ -10,15 +9,9 @@
 //! Every (tenant, volume) is a *space*: an address space of its own, numbered densely in order of
 //! first appearance in the merged stream. Blocks are interned per space.
 
-mod cut;
 mod input;
-mod selection;
-mod tenant_clock;
-mod tenant_input;
 
-pub use selection::VolumeChoice;
-pub use tenant_clock::TIME_SCALES;
-pub use tenant_input::{EarlyEnd, TenantInput, TenantSource};
+pub use input::{EarlyEnd, TIME_SCALES, TenantInput, TenantSource, VolumeChoice};
 
 use crate::{Call, Skipped, TraceError};
 use cachewright_types::Op;

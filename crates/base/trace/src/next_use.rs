@@ -1,8 +1,7 @@
 //! When each access's block is asked for next: the future that Belady's policy reads.
 //!
-//! For: one backward pass over interned accesses. Must never know: policies. Units: positions in
-//! the access sequence, from 0. Source: L. A. Belady, "A study of replacement algorithms for a
-//! virtual-storage computer", IBM Systems Journal 5(2), 1966.
+//! Units: positions in the access sequence, from 0. Source: L. A. Belady, "A study of replacement
+//! algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
 
 use cachewright_memory::lengthen;
 

@@ -1,10 +1,12 @@
-//! The seam between formats and everything that consumes traces.
+//! The seam between formats and everything that consumes traces: requests by columns, the options
+//! of reading, and the trait that every format implements.
 //!
-//! For: one trait that every format implements and the options they share. Must never know: which
-//! formats exist. Readers report records in file order; ordering by time is the workload's task.
+//! Readers report records in file order; ordering by time is the workload's task. Times are in the
+//! trace's own epoch.
 
-use crate::{Batch, Skipped, TraceError};
-use cachewright_types::{Bytes, Op};
+use crate::{Skipped, TraceError};
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Op, visible};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -115,4 +117,121 @@ pub trait TraceReader: Send {
     fn counts_objects(&self) -> bool {
         false
     }
+}
+
+/// The process that sent a request, where a trace names processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The process, by its number in the trace.
+    pub process: u32,
+    /// Nanoseconds since its last call ended; of its first call, since the call before it in the
+    /// trace did.
+    pub pause_ns: u64,
+}
+
+/// One request as a trace file states it: no tenant yet, only the file's own volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Nanoseconds in the trace's own epoch.
+    pub time_ns: u64,
+    /// First byte.
+    pub offset_bytes: u64,
+    /// Length; 0 for a flush.
+    pub length_bytes: u64,
+    /// What is asked.
+    pub op: Op,
+    /// Index into [`TraceReader::volumes`].
+    pub volume: u32,
+}
+
+/// Requests by columns; all columns have the same length, but `calls` may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Nanoseconds in the trace's own epoch.
+    pub time_ns: Vec<u64>,
+    /// First byte of each request.
+    pub offset_bytes: Vec<u64>,
+    /// Length of each request; 0 for a flush.
+    pub length_bytes: Vec<u64>,
+    /// What is asked.
+    pub op: Vec<Op>,
+    /// Index into the reader's volumes.
+    pub volume: Vec<u32>,
+    /// The process of each request and its pause; empty where the format names none.
+    pub calls: Vec<Call>,
+}
+
+impl Batch {
+    /// Requests held.
+    pub fn len(&self) -> usize {
+        self.op.len()
+    }
+
+    /// Whether no request is held.
+    pub fn is_empty(&self) -> bool {
+        self.op.is_empty()
+    }
+
+    /// Drops all requests, keeps the memory.
+    pub fn clear(&mut self) {
+        self.time_ns.clear();
+        self.offset_bytes.clear();
+        self.length_bytes.clear();
+        self.op.clear();
+        self.volume.clear();
+        self.calls.clear();
+    }
+
+    /// Appends one request.
+    #[inline]
+    pub fn push(&mut self, record: Record) {
+        self.time_ns.push(record.time_ns);
+        self.offset_bytes.push(record.offset_bytes);
+        self.length_bytes.push(record.length_bytes);
+        self.op.push(record.op);
+        self.volume.push(record.volume);
+    }
+
+    /// The request at `index`. Panics when out of bounds, as indexing does.
+    #[inline]
+    pub fn get(&self, index: usize) -> Record {
+        Record {
+            time_ns: self.time_ns[index],
+            offset_bytes: self.offset_bytes[index],
+            length_bytes: self.length_bytes[index],
+            op: self.op[index],
+            volume: self.volume[index],
+        }
+    }
+
+    /// All requests in order.
+    pub fn iter(&self) -> impl Iterator<Item = Record> + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+/// Options as they are declared, from their texts. Errors: a value that its key does not accept.
+pub(crate) fn declared<T: Declared>(texts: &BTreeMap<String, String>) -> Result<T, TraceError> {
+    let mut declared = T::default();
+    for (key, text) in texts {
+        let set = declared.set_text(key, text);
+        set.map_err(|error| bad_option(&error.key, text, error.expected))?;
+    }
+    Ok(declared)
+}
+
+/// The refusal of the value `found` of option `key`.
+pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) -> TraceError {
+    let (key, found) = (shown(key.as_bytes()), shown(found.as_bytes()));
+    TraceError::Option { key, found, expected: expected.into() }
+}
+
+/// `bytes` as shown in messages: at most 60 characters, none of them hidden.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const LONGEST: usize = 60;
+    let text = visible(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]));
+    if text.chars().count() <= LONGEST && bytes.len() <= 4 * LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
 }

@@ -1,11 +1,10 @@
 //! The letters with which Linux says what a block request asks: `R`, `WS`, `FWFSM`, `ZR`.
 //!
-//! For: readers of blkparse, ftrace, perf and biosnoop. Must never know: columns. Source:
-//! `blk_fill_rwbs` of Linux 3.10 to 6.16, `fill_rwbs` of blkparse. A leading `F` asks for a flush
-//! before anything else. Then come `R` read, `W` write, `WZ` zeroes, `D` discard (`DE` secure), `F`
-//! flush, `N` neither, `ZA` zone append (a write), or another `Z` with which a zone is managed. The
-//! letters behind say how (`S` sync, `M` meta, `A` ahead, `F` FUA, `U` atomic, more in later
-//! kernels), which is not looked at.
+//! Source: `blk_fill_rwbs` of Linux 3.10 to 6.16, `fill_rwbs` of blkparse. A leading `F` asks for a
+//! flush before anything else. Then come `R` read, `W` write, `WZ` zeroes, `D` discard (`DE`
+//! secure), `F` flush, `N` neither, `ZA` zone append (a write), or another `Z` with which a zone is
+//! managed. The letters behind say how (`S` sync, `M` meta, `A` ahead, `F` FUA, `U` atomic, more in
+//! later kernels), which is not looked at.
 
 use cachewright_types::Op;
 

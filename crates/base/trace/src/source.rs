@@ -1,26 +1,18 @@
 //! A trace file as a stream of decompressed bytes whose beginning can be looked at first.
 //!
-//! For: opening a path, a pipe or bytes in memory. Their compression (gzip, zstd, xz, bzip2, lz4,
-//! lzma) and their archive of one file (tar, zip) are recognised by their magic and undone, one
-//! inside the other; the format receives the bytes. Must never know: formats, or
-//! what a path's name suggests: the content decides. Units: bytes. Invariant: [`ByteSource::head`]
-//! is the beginning of what [`ByteSource::into_stream`] yields, and the whole of it when shorter
-//! than [`HEAD_BYTES`].
+//! Their compression (gzip, zstd, xz, bzip2, lz4, lzma) and their archive of one file (tar, zip)
+//! are recognised by their magic and undone, one inside the other; the format receives the bytes.
+//! Units: bytes. Invariant: [`ByteSource::head`] is the beginning of what
+//! [`ByteSource::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
 
 mod archive;
-mod members;
-mod once;
-mod spool;
 
-pub use spool::{Spool, SpoolReader};
-
-use self::archive::{NotRead, TarFile, ZipFile};
-use self::members::{Lz4Frames, Members, Packed};
 use crate::TraceError;
+use archive::{Lz4Frames, Members, NotRead, Packed, TarFile, ZipFile};
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How much of the decompressed content can be looked at before reading, in bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
@@ -165,7 +157,7 @@ impl ByteSource {
     /// Errors: the operating system's; a terminal, a device, a pipe that nothing writes to; a
     /// compressed stream that is damaged within the head.
     pub fn open(path: &Path) -> Result<ByteSource, TraceError> {
-        if let Some(spool) = once::kept(path)? {
+        if let Some(spool) = kept(path)? {
             let reader = SpoolReader::new(&spool, 0);
             return ByteSource::new(path, Origin::Kept(spool), reader);
         }
@@ -377,5 +369,303 @@ fn stream_error(path: &Path, container: Wrapping, source: &io::Error) -> TraceEr
         path: path.to_owned(),
         found: format!("a truncated or damaged {} stream ({source})", container.word()),
         expected: format!("a complete {} file", container.word()),
+    }
+}
+
+/// The path that stands for standard input.
+const STDIN: &str = "-";
+/// Longest content of a pipe, in bytes.
+const PIPE_LIMIT_BYTES: u64 = 64 << 30;
+
+/// What tells one pipe from another that had its path before: device and inode.
+type Identity = (u64, u64);
+
+static KEPT: Mutex<Vec<(PathBuf, Identity, Arc<Spool>)>> = Mutex::new(Vec::new());
+
+/// The kept content of `path`; nothing where the path is that of a file (or of nothing). A trace is
+/// opened several times: recognised, read, read again by another case. The content of a pipe is
+/// therefore kept for the whole process. A pipe that nothing writes to is refused, never waited
+/// for.
+///
+/// Errors: a terminal, a device, a pipe that nothing writes to; the operating system's.
+fn kept(path: &Path) -> Result<Option<Arc<Spool>>, TraceError> {
+    if path == Path::new(STDIN) {
+        return standard_input().map(Some);
+    }
+    match std::fs::metadata(path) {
+        Ok(metadata) if is_pipe(&metadata) => pipe(path, identity(&metadata)).map(Some),
+        Ok(metadata) if is_character_device(&metadata) => {
+            Err(refused(path, "a device or terminal", "a trace file, or `-` with a pipe"))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn standard_input() -> Result<Arc<Spool>, TraceError> {
+    let path = Path::new(STDIN);
+    let input = duplicate().map_err(|error| failed(path, error))?;
+    if input.is_terminal() {
+        let expected = "a trace piped into standard input, as in `zcat t.gz | cachewright ... -`";
+        return Err(refused(path, "a terminal", expected));
+    }
+    let metadata = input.metadata().map_err(|error| failed(path, error))?;
+    if metadata.is_dir() {
+        return Err(refused(path, "a folder", "a trace"));
+    }
+    let identity = identity(&metadata);
+    remembered(path, identity).map_or_else(|| remember(path, identity, Box::new(input)), Ok)
+}
+
+fn pipe(path: &Path, identity: Identity) -> Result<Arc<Spool>, TraceError> {
+    let known = remembered(path, identity);
+    // A pipe with a name may be written to again when the first content has ended.
+    if let Some(spool) = known.as_ref().filter(|spool| !spool.is_complete()) {
+        return Ok(spool.clone());
+    }
+    match (written(path).map_err(|error| failed(path, error))?, known) {
+        (Some(rest), _) => remember(path, identity, rest),
+        (None, Some(spool)) => Ok(spool),
+        (None, None) => {
+            let expected = "a trace (start the program that writes to the pipe first)";
+            Err(refused(path, "a pipe that nothing writes to", expected))
+        }
+    }
+}
+
+fn remembered(path: &Path, identity: Identity) -> Option<Arc<Spool>> {
+    let kept = KEPT.lock().ok()?;
+    let same = |entry: &&(PathBuf, Identity, Arc<Spool>)| entry.0 == path && entry.1 == identity;
+    kept.iter().find(same).map(|(_, _, spool)| spool.clone())
+}
+
+fn remember(
+    path: &Path,
+    identity: Identity,
+    rest: Box<dyn Read + Send>,
+) -> Result<Arc<Spool>, TraceError> {
+    let spool = Spool::new(rest, PIPE_LIMIT_BYTES).map_err(|error| failed(path, error))?;
+    if let Ok(mut kept) = KEPT.lock() {
+        kept.retain(|(other, _, _)| other != path);
+        kept.push((path.to_owned(), identity, spool.clone()));
+    }
+    Ok(spool)
+}
+
+fn refused(path: &Path, found: &str, expected: &str) -> TraceError {
+    TraceError::File { path: path.to_owned(), found: found.into(), expected: expected.into() }
+}
+
+fn failed(path: &Path, source: io::Error) -> TraceError {
+    TraceError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(unix)]
+fn is_pipe(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&metadata.file_type())
+}
+
+#[cfg(unix)]
+fn is_character_device(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_char_device(&metadata.file_type())
+}
+
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// Standard input without the buffer of the standard library, which may hold bytes already.
+#[cfg(unix)]
+fn duplicate() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// What comes out of the pipe at `path`; nothing when it holds no byte and nothing writes to it.
+///
+/// It is opened without waiting: a read then gives bytes, or the end when there is no writer, or
+/// "would block" when there is one. After that it is read as usual, waiting for bytes.
+#[cfg(unix)]
+fn written(path: &Path) -> io::Result<Option<Box<dyn Read + Send>>> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::os::unix::fs::OpenOptionsExt;
+    let no_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = File::options().read(true).custom_flags(no_waiting).open(path)?;
+    let mut first = vec![0; 4096];
+    let count = match file.read(&mut first) {
+        Ok(0) => return Ok(None),
+        Ok(count) => count,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(error) => return Err(error),
+    };
+    first.truncate(count);
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(Some(Box::new(Cursor::new(first).chain(file))))
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn is_character_device(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn identity(_: &std::fs::Metadata) -> Identity {
+    (0, 0)
+}
+
+#[cfg(not(unix))]
+fn duplicate() -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(not(unix))]
+fn written(_: &Path) -> io::Result<Option<Box<dyn Read + Send>>> {
+    Ok(None)
+}
+
+const STEP_BYTES: usize = 256 << 10;
+
+/// Content that can be read only once, in a temporary file so that it can be read again: the first
+/// bytes are kept, the rest are still to be read, so that a refusal of the first record ends the
+/// reading. The file has no name, so that nothing stays behind.
+pub struct Spool(Mutex<State>);
+
+struct State {
+    kept: File,
+    kept_bytes: u64,
+    limit_bytes: u64,
+    /// Nothing once the end was met.
+    rest: Option<Box<dyn Read + Send>>,
+}
+
+impl Spool {
+    /// Keeps what `rest` gives, up to `limit_bytes`. Errors: no temporary file.
+    pub(crate) fn new(rest: Box<dyn Read + Send>, limit_bytes: u64) -> io::Result<Arc<Spool>> {
+        let kept = tempfile::tempfile().map_err(|error| no_place(&error))?;
+        let state = State { kept, kept_bytes: 0, limit_bytes, rest: Some(rest) };
+        Ok(Arc::new(Spool(Mutex::new(state))))
+    }
+
+    /// Whether all bytes are kept.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.state().is_ok_and(|state| state.rest.is_none())
+    }
+
+    /// Keeps all bytes and returns how many. Errors: those of reading and keeping.
+    pub(crate) fn complete(&self) -> io::Result<u64> {
+        let mut state = self.state()?;
+        let mut buffer = vec![0; STEP_BYTES];
+        while state.rest.is_some() {
+            match state.pull(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                pulled => drop(pulled?),
+            }
+        }
+        Ok(state.kept_bytes)
+    }
+
+    /// Bytes from `offset` on, which is at most one past the last that was read before.
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.state()?;
+        if offset < state.kept_bytes {
+            state.kept.seek(SeekFrom::Start(offset))?;
+            return state.kept.read(buffer);
+        }
+        if state.rest.is_some() && offset == state.kept_bytes {
+            return state.pull(buffer);
+        }
+        Ok(0)
+    }
+
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        self.0.lock().map_err(|_| io::Error::other("reading it failed before"))
+    }
+}
+
+impl State {
+    /// Reads the next bytes and keeps them.
+    fn pull(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(rest) = &mut self.rest else { return Ok(0) };
+        let count = rest.read(buffer)?;
+        if count == 0 && !buffer.is_empty() {
+            self.rest = None;
+            return Ok(0);
+        }
+        if count as u64 > self.limit_bytes - self.kept_bytes {
+            let text = format!("more than {} GiB to be kept", self.limit_bytes >> 30);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
+        self.kept
+            .seek(SeekFrom::Start(self.kept_bytes))
+            .and_then(|_| self.kept.write_all(&buffer[..count]))
+            .map_err(|error| no_place(&error))?;
+        self.kept_bytes += count as u64;
+        Ok(count)
+    }
+}
+
+fn no_place(error: &io::Error) -> io::Error {
+    let text = format!("its content cannot be kept in the temporary folder, TMPDIR ({error})");
+    io::Error::new(io::ErrorKind::StorageFull, text)
+}
+
+/// A reader from some byte of a [`Spool`] on.
+pub struct SpoolReader {
+    spool: Arc<Spool>,
+    offset: u64,
+}
+
+impl SpoolReader {
+    /// Reads from `offset` on.
+    pub(crate) fn new(spool: &Arc<Spool>, offset: u64) -> SpoolReader {
+        SpoolReader { spool: spool.clone(), offset }
+    }
+}
+
+impl Read for SpoolReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.spool.read_at(self.offset, buffer)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(count: u32) -> Vec<u8> {
+        (0..count).flat_map(|n| n.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn what_was_read_once_can_be_read_again_from_anywhere() {
+        let all = bytes(200_000);
+        let spool = Spool::new(Box::new(io::Cursor::new(all.clone())), 1 << 30).unwrap();
+        let (mut first, mut second) = (SpoolReader::new(&spool, 0), SpoolReader::new(&spool, 0));
+        let mut head = vec![0; 1000];
+        first.read_exact(&mut head).unwrap();
+        assert_eq!(head, all[..1000]);
+        assert!(!spool.is_complete(), "no more is read than was asked for");
+        let mut whole = Vec::new();
+        second.read_to_end(&mut whole).unwrap();
+        assert!(whole == all && spool.is_complete());
+        let mut rest = Vec::new();
+        first.read_to_end(&mut rest).unwrap();
+        assert!(rest == all[1000..]);
+        assert_eq!(spool.complete().unwrap(), all.len() as u64);
+    }
+
+    #[test]
+    fn endless_content_is_bounded() {
+        let spool = Spool::new(Box::new(io::repeat(7)), 1 << 20).unwrap();
+        let error = spool.complete().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 }

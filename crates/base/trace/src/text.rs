@@ -1,19 +1,19 @@
 //! What all text formats share: lines in, requests out, bad lines reported or counted.
 //!
-//! For: the loop over lines, headers, messages, volume names and recognition by trial. Must never
-//! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
+//! Units: those of [`Record`].
 
 use crate::clock::Clock;
 use crate::fields::{BLANKS, FieldFault, count_fields, nth_field};
-use crate::formats::entry::NearMiss;
+use crate::formats::registry::NearMiss;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
-use crate::options::{declared, shown};
 use crate::reader::RequestBound;
+use crate::reader::{declared, shown};
 use crate::source::{ByteSource, HEAD_BYTES};
 use crate::{
     Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
     UnreadableRecord,
 };
+
 use cachewright_types::declare::Declared;
 use hashbrown::HashMap;
 

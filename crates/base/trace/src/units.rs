@@ -1,11 +1,10 @@
 //! Units that a trace's own columns may be in, as users name them in format options.
 //!
-//! For: exact conversion of columns to nanoseconds and bytes. Must never know: which column. A
-//! missing or unknown unit is refused.
+//! A missing or unknown unit is refused.
 
 use crate::fields::{Decimal, SECTOR_BYTES, decimal};
-use crate::options::bad_option;
 use crate::reader::RequestBound;
+use crate::reader::bad_option;
 use crate::{OpenOptions, TraceError};
 use cachewright_types::declare::{Mismatch, ValueKind};
 use cachewright_types::{Bytes, Op, Value};

@@ -1,11 +1,11 @@
 //! Alibaba cloud block traces (`io_traces.csv`), and our own captures in the same columns.
 //!
-//! For: the columns `device_id,opcode,offset,length,timestamp`. Must never know: other formats.
-//! Units: offset and length bytes, timestamp microseconds. Source: the README of
-//! github:alibaba/block-traces (Li et al., IISWC'20). Deviation: besides `R` and `W`, the captured
-//! variant has `T` (trim or write-zeroes) and `F` (flush, offset and length 0).
+//! The columns `device_id,opcode,offset,length,timestamp`. Units: offset and length bytes,
+//! timestamp microseconds. Source: the README of github:alibaba/block-traces (Li et al., IISWC'20).
+//! Deviation: besides `R` and `W`, the captured variant has `T` (trim or write-zeroes) and `F`
+//! (flush, offset and length 0).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};

@@ -1,17 +1,17 @@
 //! The traces of the ARC paper (`P1.lis`, `OLTP.lis`, ...).
 //!
-//! For: lines `start count ignored id`, separated by blanks. Must never know: other formats. Units:
-//! blocks of 512 B unless the option `block` says another size. A line asks `count` blocks from
-//! `start` on; the third column means nothing and the fourth numbers the requests. The traces
-//! have neither times nor writes: every request is a read. Source: the README beside the traces of
-//! Megiddo and Modha, FAST'03.
+//! Lines `start count ignored id`, separated by blanks. Units: blocks of 512 B unless the option
+//! `block` says another size. A line asks `count` blocks from `start` on; the third column means
+//! nothing and the fourth numbers the requests. The traces have neither times nor writes: every
+//! request is a read. Source: the README beside the traces of Megiddo and Modha, FAST'03.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::text::{
     Header, LineParser, TextReader, VolumeNames, is_comment, near_miss, trial, whole_lines,
 };
+
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;

@@ -1,13 +1,12 @@
 //! The text of biosnoop, of bcc and of libbpf-tools.
 //!
-//! For: the columns `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, separated by blanks.
-//! Must never know: other formats. Units: seconds with a fraction since the first request, when it
-//! was completed; sectors of 512 B; bytes. `T` is R or W, or the kernel's letters ([`rwbs`]). A
-//! volume is a disk. A process name may hold blanks, so that the columns after it are read from the
-//! right. A request of no bytes is a flush if it writes, and else asks nothing. Source: bcc
-//! `biosnoop.py`, libbpf-tools `biosnoop.c`.
+//! The columns `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, separated by blanks.
+//! Units: seconds with a fraction since the first request, when it was completed; sectors of 512 B;
+//! bytes. `T` is R or W, or the kernel's letters ([`rwbs`]). A volume is a disk. A process name may
+//! hold blanks, so that the columns after it are read from the right. A request of no bytes is a
+//! flush if it writes, and else asks nothing. Source: bcc `biosnoop.py`, libbpf-tools `biosnoop.c`.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected, whole};

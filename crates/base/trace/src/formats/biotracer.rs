@@ -1,12 +1,12 @@
 //! BIOTracer: block requests of a Nexus 5, by the driver of its flash.
 //!
-//! For: eight columns separated by blanks, `lba sectors bytes flags` and four times. Must never
-//! know: other formats. Units: sectors of 512 B, decimal seconds. Bit 0 of the flags is a write. A
-//! request comes when it is generated; when it started, was submitted and finished is only checked
-//! to be times. The clock may jump where the phone booted. Source: the readme of BIOTracer (Zhou et
-//! al., IISWC'15, "I/O characteristics of smartphone applications").
+//! Eight columns separated by blanks, `lba sectors bytes flags` and four times. Units: sectors of
+//! 512 B, decimal seconds. Bit 0 of the flags is a write. A request comes when it is generated;
+//! when it started, was submitted and finished is only checked to be times. The clock may jump
+//! where the phone booted. Source: the readme of BIOTracer (Zhou et al., IISWC'15, "I/O
+//! characteristics of smartphone applications").
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected};

@@ -1,20 +1,20 @@
 //! blkparse's default text.
 //!
-//! For: lines `maj,min cpu seq time pid action RWBS sector + count [process]`. Must never know:
-//! other formats. Units: seconds with nanoseconds, sectors of 512 B. A volume is a device, named
-//! `maj,min`. One request passes many events, so that one kind (option `event`) is read: Q is what
-//! was asked, D what reached the device, C what it completed. Lines of other kinds, messages,
-//! passthrough commands and what blkparse prints around the events (its input files before them,
-//! its totals after them) ask nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the
-//! request counts as the write that it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c`
-//! of blktrace.
+//! Lines `maj,min cpu seq time pid action RWBS sector + count [process]`. Units: seconds with
+//! nanoseconds, sectors of 512 B. A volume is a device, named `maj,min`. One request passes many
+//! events, so that one kind (option `event`) is read: Q is what was asked, D what reached the
+//! device, C what it completed. Lines of other kinds, messages, passthrough commands and what
+//! blkparse prints around the events (its input files before them, its totals after them) ask
+//! nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the request counts as the write that
+//! it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c` of blktrace.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{
     BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, device_number, expected, whole,
 };
+
 use crate::rwbs::{self, RWBS, Request};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;

@@ -1,15 +1,15 @@
 //! Linux blktrace's binary events, version 7.
 //!
-//! For: 48 B events, each followed by `pdu_len` bytes that are skipped. Fields: `u32 magic, u32
-//! seq, u64 time, u64 sector, u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16
-//! pdu_len`. Must never know: other formats. Units: time nanoseconds, sector 512 B. One kind of
-//! event is taken (option `event`), as one request causes many; the rest, and notifications, count
-//! as irrelevant. The machine's byte order shows in the magic number. There is one file per CPU:
-//! give each to a tenant, or merge them. Source: `blktrace_api.h`.
+//! 48 B events, each followed by `pdu_len` bytes that are skipped. Fields: `u32 magic, u32 seq, u64
+//! time, u64 sector, u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len`.
+//! Units: time nanoseconds, sector 512 B. One kind of event is taken (option `event`), as one
+//! request causes many; the rest, and notifications, count as irrelevant. The machine's byte order
+//! shows in the magic number. There is one file per CPU: give each to a tenant, or merge them.
+//! Source: `blktrace_api.h`.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Parsed, Records, extent, field};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};

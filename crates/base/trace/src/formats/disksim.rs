@@ -1,12 +1,11 @@
 //! DiskSim's ASCII traces.
 //!
-//! For: the columns `time device block count flags`, separated by blanks. Must never know: other
-//! formats. Units: milliseconds with a fraction, blocks of 512 B, flags in hexadecimal of which bit
-//! 0 is a READ. A volume is a device. The times tell it from MQSim's traces, whose last column
-//! means the same and which have whole nanoseconds. Source: DiskSim 4.0, `disksim_iotrace.c`
-//! (ascii).
+//! The columns `time device block count flags`, separated by blanks. Units: milliseconds with a
+//! fraction, blocks of 512 B, flags in hexadecimal of which bit 0 is a READ. A volume is a device.
+//! The times tell it from MQSim's traces, whose last column means the same and which have whole
+//! nanoseconds. Source: DiskSim 4.0, `disksim_iotrace.c` (ascii).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES};

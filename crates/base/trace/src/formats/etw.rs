@@ -1,13 +1,12 @@
 //! Disk events of Windows (ETW), as xperf's dumper prints them.
 //!
-//! For: rows `DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize,
-//! ElapsedTime, DiskNum, ...`, the same for `DiskWrite`, and `DiskFlush`. Must never know: other
-//! formats. Units: microseconds, bytes (`0x` and hexadecimal, or decimal). A volume is a disk.
-//! Which column is which may be said by rows of names in a header from `BeginHeader` to
-//! `EndHeader`; rows of all other events ask nothing. Source: SNIA IOTTA 149 and 158, README; xperf
-//! -a dumper.
+//! Rows `DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize,
+//! ElapsedTime, DiskNum, ...`, the same for `DiskWrite`, and `DiskFlush`. Units: microseconds,
+//! bytes (`0x` and hexadecimal, or decimal). A volume is a disk. Which column is which may be said
+//! by rows of names in a header from `BeginHeader` to `EndHeader`; rows of all other events ask
+//! nothing. Source: SNIA IOTTA 149 and 158, README; xperf -a dumper.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected, hexadecimal_or_whole};

@@ -1,18 +1,17 @@
 //! fio's I/O logs, versions 2 and 3.
 //!
-//! For: a first line `fio version N iolog`, then `[timestamp] file action [offset length]`. Must
-//! never know: other formats. Units: offset and length bytes; version 3's timestamp microseconds
-//! from the start. Version 2 has no times: only `wait` moves its clock. Its offset is microseconds
-//! since the wait before (below 100 ignored), as the HOWTO says, or, with `wait = since-start`,
-//! milliseconds since the start, as `iolog.c` takes it. The calls sync, datasync and
-//! sync_file_range are flushes; add, open and close ask nothing. A volume is a file. Logs may
-//! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
-//! format"; `iolog.c`.
+//! A first line `fio version N iolog`, then `[timestamp] file action [offset length]`. Units:
+//! offset and length bytes; version 3's timestamp microseconds from the start. Version 2 has no
+//! times: only `wait` moves its clock. Its offset is microseconds since the wait before (below 100
+//! ignored), as the HOWTO says, or, with `wait = since-start`, milliseconds since the start, as
+//! `iolog.c` takes it. The calls sync, datasync and sync_file_range are flushes; add, open and
+//! close ask nothing. A volume is a file. Logs may follow one another in one file, each with its
+//! first line. Source: fio HOWTO, "Trace file format"; `iolog.c`.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, expected};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::text::{Header, LineParser, TextReader, VolumeNames, trial, whole_lines};
 use crate::units::TimeUnit;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
@@ -105,7 +104,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
         let first = whole_lines(source.head()).next().unwrap_or_default();
         return Err(TraceError::File {
             path: source.path().to_owned(),
-            found: format!("`{}` in the first line", crate::options::shown(first)),
+            found: format!("`{}` in the first line", crate::reader::shown(first)),
             expected: FIRST_LINE.to_owned(),
         });
     };

@@ -1,11 +1,11 @@
 //! FIU traces (IODedup, SRCMap; `*.blkparse`), which are not blkparse's own text.
 //!
-//! For: the columns `ts pid process lba size op major minor md5`, separated by blanks. Must never
-//! know: other formats. Units: nanoseconds, sectors of 512 B; `W` or `R`. A volume is a device,
-//! named `major,minor`. The process name may hold blanks, so that the columns after it are read
-//! from the right. Source: SNIA IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
+//! The columns `ts pid process lba size op major minor md5`, separated by blanks. Units:
+//! nanoseconds, sectors of 512 B; `W` or `R`. A volume is a device, named `major,minor`. The
+//! process name may hold blanks, so that the columns after it are read from the right. Source: SNIA
+//! IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected};

@@ -1,14 +1,13 @@
 //! Block events of Linux as ftrace, trace-cmd and perf print them.
 //!
-//! For: lines of `trace`, `trace_pipe`, `trace-cmd report` and `perf script`: `TASK-PID [CPU] FLAGS
-//! TIME: EVENT: maj,min RWBS [BYTES (COMMAND)] SECTOR + COUNT ...`. Must never know: other formats.
-//! Units: seconds with a fraction, sectors of 512 B. A volume is a device, named `maj,min`. One
-//! request passes many events, so that one kind (option `event`) is read; all other lines of these
-//! tools (other events, stacks, comments) ask nothing. RWBS: see [`rwbs`]. Source: Linux
-//! `include/trace/events/block.h`, `kernel/trace/trace_output.c`; perf-script(1),
-//! trace-cmd-report(1).
+//! Lines of `trace`, `trace_pipe`, `trace-cmd report` and `perf script`: `TASK-PID [CPU] FLAGS
+//! TIME: EVENT: maj,min RWBS [BYTES (COMMAND)] SECTOR + COUNT ...`. Units: seconds with a fraction,
+//! sectors of 512 B. A volume is a device, named `maj,min`. One request passes many events, so that
+//! one kind (option `event`) is read; all other lines of these tools (other events, stacks,
+//! comments) ask nothing. RWBS: see [`rwbs`]. Source: Linux `include/trace/events/block.h`,
+//! `kernel/trace/trace_output.c`; perf-script(1), trace-cmd-report(1).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, SECTOR_BYTES, device_number, expected, whole};

@@ -1,15 +1,15 @@
 //! One block or object per line: libCacheSim's `txt` and lists of block numbers.
 //!
-//! For: lines that hold a number, or a word. Must never know: other formats. A line is a read of
-//! one block; a file without times or sizes has no more to say. The number is the block's, and the
-//! option `block` its size. With `ids = words` each distinct line gets the next number at first
-//! sight, as the paths or keys of an object cache need. The LIRS traces have lines `*`, which their
-//! README says to ignore. Source: libCacheSim `txt.c`; README of the LIRS traces.
+//! Lines that hold a number, or a word. A line is a read of one block; a file without times or
+//! sizes has no more to say. The number is the block's, and the option `block` its size. With `ids
+//! = words` each distinct line gets the next number at first sight, as the paths or keys of an
+//! object cache need. The LIRS traces have lines `*`, which their README says to ignore. Source:
+//! libCacheSim `txt.c`; README of the LIRS traces.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::fields::{BLANKS, Extent, FieldFault, whole};
-use crate::numbered::Numbered;
-use crate::options::declared;
+use crate::intern::Numbered;
+use crate::reader::declared;
 use crate::text::{Header, LineParser, TextReader, VolumeNames, trial};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};

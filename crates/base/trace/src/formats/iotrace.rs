@@ -1,18 +1,18 @@
 //! Traces of Open CAS's iotrace, as `iotrace --parse-trace` prints them.
 //!
-//! For: `--format csv`, whose header names columns such as `io.lba` in any order, and the usual
-//! form, one JSON object per line. Must never know: other formats. Units: nanoseconds
-//! (`header.timestamp`), sectors of 512 B (`io.lba`, `io.len`). Operations are Read, Write,
-//! Discard; a request of no sectors is a flush if it says so, and else asks nothing. Rows without
-//! an operation (devices, file names, completions) ask nothing either. A volume is a device, by
-//! its name where it has one. Fields of JSON that are 0 are left out. Source: Open CAS telemetry
-//! framework, `trace.proto`, `parsedTrace.proto`; README of the standalone Linux IO tracer.
+//! `--format csv`, whose header names columns such as `io.lba` in any order, and the usual form,
+//! one JSON object per line. Units: nanoseconds (`header.timestamp`), sectors of 512 B (`io.lba`,
+//! `io.len`). Operations are Read, Write, Discard; a request of no sectors is a flush if it says
+//! so, and else asks nothing. Rows without an operation (devices, file names, completions) ask
+//! nothing either. A volume is a device, by its name where it has one. Fields of JSON that are 0
+//! are left out. Source: Open CAS telemetry framework, `trace.proto`, `parsedTrace.proto`; README
+//! of the standalone Linux IO tracer.
 
 use super::csv::next_field;
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, SECTOR_BYTES, expected, whole};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
@@ -56,6 +56,7 @@ const NAMES: [&[&str]; FIELDS] = [
     &["device.name"],
     &["device.id", "io.deviceId"],
 ];
+
 const FIELDS: usize = 7;
 const TIMESTAMP: usize = 0;
 const OPERATION_FIELD: usize = 1;
@@ -88,7 +89,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
         let first = whole_lines(source.head()).next().unwrap_or_default();
         return Err(TraceError::File {
             path: source.path().to_owned(),
-            found: format!("`{}` in the first line", crate::options::shown(first)),
+            found: format!("`{}` in the first line", crate::reader::shown(first)),
             expected: FIRST_LINE.to_owned(),
         });
     };

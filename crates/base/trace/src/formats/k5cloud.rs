@@ -1,10 +1,10 @@
 //! K5 cloud traces (Fujitsu): the volumes of 3,088 virtual machines for a week.
 //!
-//! For: the columns `ID,Timestamp,Type,Offset,Length`. Must never know: other formats. Units:
-//! decimal seconds since the recording began, bytes. `ID` names the volume, within one of the three
-//! sets. Source: SNIA IOTTA, README of the K5 cloud traces (iotta.snia.org/traces/parallel/26930).
+//! The columns `ID,Timestamp,Type,Offset,Length`. Units: decimal seconds since the recording began,
+//! bytes. `ID` names the volume, within one of the three sets. Source: SNIA IOTTA, README of the K5
+//! cloud traces (iotta.snia.org/traces/parallel/26930).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};

@@ -1,8 +1,8 @@
 //! libCacheSim's `lcs` files, versions 1 to 8.
 //!
-//! For: a header of 8 KiB and packed little-endian records. Must never know: other formats. Units:
-//! seconds; objects of the option `address_unit`; bytes. The header holds a mark at either end, the
-//! version and the writer's counts. Only the number of requests is used, for progress.
+//! A header of 8 KiB and packed little-endian records. Units: seconds; objects of the option
+//! `address_unit`; bytes. The header holds a mark at either end, the version and the writer's
+//! counts. Only the number of requests is used, for progress.
 //!
 //! ```text
 //! header   mark u64 | version u64 | stat version, requests, ... i64 | ... | mark u64   (8192 B)
@@ -15,11 +15,11 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
 use super::objects::{NumberedObject, ObjectNumbers, ObjectOptions};
 use super::oracle_general::op_of;
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::text::VOLUMES_LIMIT;
 use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};

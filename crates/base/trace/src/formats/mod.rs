@@ -1,7 +1,4 @@
-//! One module per format, and the table of them.
-//!
-//! For: reading every format. Must never know: tenants, merging. An entry says what is known of a
-//! format ([`entry`]); [`registry`] is the table of all.
+//! One module per format; [`registry`] says what is known of each, and is the table of all.
 
 pub mod alibaba;
 pub mod arc;
@@ -11,7 +8,6 @@ pub mod blkparse;
 pub mod blktrace;
 pub mod csv;
 pub mod disksim;
-pub mod entry;
 pub mod etw;
 pub mod fio_iolog;
 pub mod fiu;
@@ -33,14 +29,14 @@ pub mod spc;
 pub mod syscall;
 pub mod systor17;
 pub mod tencent;
-mod unit_doubt;
 pub mod vscsi;
 
-pub use entry::{CommonOptions, Open, TraceFormat, Unit};
 pub use registry::{
     CONFIDENT, FORMATS, TIE_MARGIN, counts_objects, files_of, find, format_of, open, open_bytes,
     recognise, recognise_bytes,
 };
+
+pub use registry::{CommonOptions, Open, TraceFormat, Unit};
 
 #[cfg(test)]
 mod damage_tests;

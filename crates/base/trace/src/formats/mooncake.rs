@@ -1,14 +1,14 @@
 //! Mooncake's traces of a cache of keys and values of language models.
 //!
-//! For: one JSON object per line with `timestamp` and `hash_ids`. Must never know: other formats.
-//! Units: milliseconds; an id stands for 512 tokens, a block of `block` bytes here. Each id of a
-//! line is read, in their order: a miss is a prefix that is computed and stored. The lengths are
-//! not read. Source: Mooncake, `mooncake_trace.jsonl` (Qin et al., FAST'25).
+//! One JSON object per line with `timestamp` and `hash_ids`. Units: milliseconds; an id stands for
+//! 512 tokens, a block of `block` bytes here. Each id of a line is read, in their order: a miss is
+//! a prefix that is computed and stored. The lengths are not read. Source: Mooncake,
+//! `mooncake_trace.jsonl` (Qin et al., FAST'25).
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, expected};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::text::{Header, LineParser, TextReader, VolumeNames, first_row, trial};
 use crate::units::{TimeUnit, block_bytes};
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};

@@ -1,15 +1,15 @@
 //! MQSim's ASCII traces; SSDsim's have the same columns and the same sense of the type.
 //!
-//! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
-//! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
-//! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
-//! is a WRITE and 1 a READ. Traces of zoned drives (github:umn-cris/MQSim) have type 2, the reset
-//! of a zone, which asks nothing here, and lines that begin with `//`. MQSim reads the device and
-//! does nothing with it; in SSDsim, and in traces made of others, it tells volumes apart: the
-//! option `devices` decides. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
-//! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
+//! The columns `time device lba sectors type`, separated by blanks. Units: time by the option
+//! `time_unit`; LBA and length in sectors of 512 B. MQSim states the unit of time in its workload
+//! file; the published samples and SSDsim have nanoseconds. Type 0 is a WRITE and 1 a READ. Traces
+//! of zoned drives (github:umn-cris/MQSim) have type 2, the reset of a zone, which asks nothing
+//! here, and lines that begin with `//`. MQSim reads the device and does nothing with it; in
+//! SSDsim, and in traces made of others, it tells volumes apart: the option `devices` decides.
+//! Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al., FAST'18); SSDsim `ssd.c`
+//! (Hu et al., ICS'11).
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};

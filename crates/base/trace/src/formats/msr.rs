@@ -1,11 +1,11 @@
 //! MSR Cambridge traces.
 //!
-//! For: the columns `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Must never know:
-//! other formats. Units: timestamp in Windows file time (100 ns since 1601), offset and size bytes;
-//! the response time is not used. A volume is a host and a disk, named `host_disk`. Source: SNIA
-//! IOTTA traces 387 and 388, README (Narayanan et al., FAST'08). Times run backwards in places.
+//! The columns `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Units: timestamp in
+//! Windows file time (100 ns since 1601), offset and size bytes; the response time is not used. A
+//! volume is a host and a disk, named `host_disk`. Source: SNIA IOTTA traces 387 and 388, README
+//! (Narayanan et al., FAST'08). Times run backwards in places.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};

@@ -1,22 +1,22 @@
 //! Requests to parts of named objects: Meta's Tectonic (and Baleen), Google's Thesios.
 //!
-//! For: tables whose rows name an object (a block and its shard, a file), a range of bytes in it,
-//! who asks, and when. Must never know: other formats. Units: seconds, bytes. Objects have no
-//! addresses, so that each gets `span` bytes of address space, in the order of first sight. A
-//! volume is a tenant (`user_name`, `application`). Columns are found by their names in the header,
-//! in any order; Baleen's files have none and separate by blanks. Sources: cacheMon/cache_dataset
-//! and CacheLib's sample (Tectonic), Baleen (Wong et al., FAST'24),
-//! google-research-datasets/thesios (Phothilimthana et al., ASPLOS'24).
+//! Tables whose rows name an object (a block and its shard, a file), a range of bytes in it, who
+//! asks, and when. Units: seconds, bytes. Objects have no addresses, so that each gets `span` bytes
+//! of address space, in the order of first sight. A volume is a tenant (`user_name`,
+//! `application`). Columns are found by their names in the header, in any order; Baleen's files
+//! have none and separate by blanks. Sources: cacheMon/cache_dataset and CacheLib's sample
+//! (Tectonic), Baleen (Wong et al., FAST'24), google-research-datasets/thesios (Phothilimthana et
+//! al., ASPLOS'24).
 //!
 //! Operations of Tectonic: `getChunkData.*` reads and `putChunk.*` writes; as numbers 1, 2, 5 and
 //! 3, 4, 6. Others move no data of a block and are counted. A row stands for `op_count` requests.
 
 use super::csv::next_field;
-use super::entry::{NearMiss, TraceFormat, Unit};
+use super::registry::{NearMiss, TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, expected, whole};
-use crate::numbered::Numbered;
-use crate::options::{declared, shown};
+use crate::intern::Numbered;
+use crate::reader::{declared, shown};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, first_row, near_miss, trial};
 use crate::units::TimeUnit;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};

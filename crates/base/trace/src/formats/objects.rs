@@ -1,8 +1,7 @@
-//! Ids of formats that number objects, which may be sectors or not.
+//! Ids of formats that number objects (oracleGeneral, its kin and lcs): sectors of 512 B where a
+//! block trace was converted, numbers of objects where a cache of objects was recorded.
 //!
-//! For: oracleGeneral, its kin and lcs, whose ids are sectors of 512 B where a block trace was
-//! converted, and numbers of objects where a cache of objects was recorded. The file does not say
-//! which; its first records do. Must never know: layouts of records. Units: bytes, ids.
+//! The file does not say which; its first records do.
 
 use crate::fields::SECTOR_BYTES;
 use crate::units::TimeUnit;

@@ -1,15 +1,15 @@
 //! libCacheSim's oracleGeneral and oracleGeneralOpNS records.
 //!
-//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The 27 B
-//! form has `u8 op, u16 name space` before the last field. Must never know: other formats. The next
-//! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
-//! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
+//! 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The 27 B form
+//! has `u8 op, u16 name space` before the last field. The next access is not used (our own pre-pass
+//! is cheap and cannot be wrong). Without an op every request is a read. Sources: libCacheSim
+//! `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
 use super::objects::{NumberedObject, ObjectNumbers, ObjectOptions};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32, le_u64};
-use crate::options::declared;
 use crate::reader::RequestBound;
+use crate::reader::declared;
 use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
@@ -30,6 +30,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     near_miss: NO_LINES,
     open: |source, options| open(OracleLayout::Plain, source, options),
 };
+
 /// The form with op and name space.
 pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general-op-ns",

@@ -1,26 +1,16 @@
 //! The native format: Parquet, and any Parquet file whose columns can be mapped to requests.
 //!
-//! For: opening, checking the schema, handing out requests. Must never know: how files are written.
 //! Schema: [`crate::native`] and docs/trace-format.md. Columns may be in any order, of any type
 //! that holds whole numbers, times, words or names, and nullable: a null is a bad record. Columns
 //! of other names are told by the options that `csv` has. Without `volume` all requests are of
 //! volume `0`; without the list of names, volumes are called by their numbers or texts. Source: the
 //! Apache Parquet format specification.
 
-mod arrow_schema;
-mod checked;
-mod column;
 mod columns;
-mod directory;
-mod pages;
-mod row_groups;
+mod file;
 
-use self::checked::CheckedFooter;
 use self::columns::{FileColumns, LENGTH, OFFSET, OP, TIME, VOLUME};
-use self::directory::{COMPLETE, checksums, guarded, names, parsed, readable, sound, value};
-use self::row_groups::{Part, RowGroups, Values};
-use super::csv::named;
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::UnreadableRecord;
 use crate::native;
@@ -30,7 +20,13 @@ use crate::text::VolumeNames;
 use crate::{
     Batch, ByteSource, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
 };
+
 use cachewright_types::Op;
+use file::{
+    COMPLETE, CheckedFooter, Part, RowGroups, Values, checksums, guarded, names, parsed, readable,
+    sound, value,
+};
+
 use std::path::PathBuf;
 
 /// The row of the table of formats.
@@ -44,7 +40,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     length: Unit::Of(1),
     detected: "names of columns as in `csv`; types of times",
     to_say: &["columns", "time_unit", "offset_unit", "length_unit"],
-    options: named::keys,
+    options: super::csv::columns::keys,
     recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
     near_miss: NO_LINES,
     open: |source, options| Ok(Box::new(ParquetReader::open(source, options)?)),
@@ -130,7 +126,7 @@ impl ParquetReader {
         let names = names(directory)
             .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
         let volumes = match (names, &columns.parts[VOLUME]) {
-            (_, Part::Column(column)) if column.kind == column::ColumnType::Text => {
+            (_, Part::Column(column)) if column.kind == columns::ColumnType::Text => {
                 VolumeColumn::Found(VolumeNames::default())
             }
             (Some(names), _) => VolumeColumn::Named(names),
@@ -238,7 +234,7 @@ impl ParquetReader {
             VolumeColumn::Found(known) => match values.volume_names.get(index) {
                 Some(name) => known.keyed(name, 0, str::to_owned).map_err(|fault| Refusal {
                     part: VOLUME,
-                    found: crate::options::shown(name),
+                    found: crate::reader::shown(name),
                     expected: fault.expected.to_owned(),
                 })?,
                 None => {

@@ -1,16 +1,15 @@
 //! Integers, each the number of a block that is read.
 //!
-//! For: dumps of block numbers without any header, as cache simulators exchange them. Must never
-//! know: other formats. A file of them has no mark, so that it is read only when named. It has
-//! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
-//! block numbers, 4 or 8 bytes wide, of either byte order. With `ids = words` an integer is a name,
-//! such as a hash over all 64 bits, and each distinct one gets the next number at first sight.
-//! Source: none; it is the simplest thing that programs write.
+//! A file of them has no mark, so that it is read only when named. It has neither times nor sizes:
+//! every integer is a read of one block of the option `block`. Units: block numbers, 4 or 8 bytes
+//! wide, of either byte order. With `ids = words` an integer is a name, such as a hash over all 64
+//! bits, and each distinct one gets the next number at first sight. Source: none; it is the
+//! simplest thing that programs write.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Records, extent, le_u32, le_u64};
-use crate::numbered::Numbered;
-use crate::options::declared;
+use crate::intern::Numbered;
+use crate::reader::declared;
 use crate::units::block_bytes;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;

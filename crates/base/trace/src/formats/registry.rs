@@ -1,9 +1,5 @@
 //! The table of formats.
 //!
-//! For: finding the format of a trace by name or from its content, checking its options and
-//! opening it. Must never know: a path's meaning (it is only shown in messages), or any column of
-//! any format.
-//!
 //! Recognition: every entry says from 0 to 100 how well the first 64 KiB of decompressed content
 //! fit it; below [`CONFIDENT`] is a no. The highest wins; when another comes within
 //! [`TIE_MARGIN`], the content does not decide and the user is asked to name the format. So the
@@ -11,20 +7,20 @@
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
 use super::csv::proposal::Proposal;
-use super::entry::{CommonOptions, TraceFormat};
-use super::unit_doubt::UnitDoubt;
 use super::{
     alibaba, arc, biosnoop, biotracer, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu,
     ftrace, ids, iotrace, k5cloud, lcs, mooncake, mqsim, msr, named_objects, oracle_general,
     parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
-use crate::file_names;
-use crate::options::{bad_option, declared, shown};
-use crate::parts::Recording;
+
+use crate::parts::{self, Recording};
+use crate::reader::{MAX_REQUEST, bad_option, declared, shown};
 use crate::source::ByteSource;
-use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
-use cachewright_types::declare::Declared;
-use cachewright_types::{Key, Nanos, nearest};
+use crate::units::AddressUnit;
+use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader, UnreadableRecord};
+use cachewright_types::declare;
+use cachewright_types::declare::{Declared, ValueKind};
+use cachewright_types::{Bytes, Key, Nanos, nearest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +72,7 @@ pub static FORMATS: &[TraceFormat] = &[
 /// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
 /// ambiguous; an option that the format does not have; a pattern that fits no file.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    if options.parts.is_empty() && !file_names::is_pattern(path) {
+    if options.parts.is_empty() && !parts::is_pattern(path) {
         return open_source(ByteSource::open(path)?, options);
     }
     let files = files_of(path, options)?;
@@ -97,9 +93,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, 
 
 /// The files of one recording. Errors: a pattern that fits no file.
 pub fn files_of(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>, TraceError> {
-    let mut files = file_names::named(path)?;
+    let mut files = parts::named(path)?;
     for part in &options.parts {
-        files.extend(file_names::named(part)?);
+        files.extend(parts::named(part)?);
     }
     Ok(files)
 }
@@ -137,7 +133,7 @@ pub fn open_bytes(
 /// The format that the content of `path` fits best; of a pattern, that of the first file that is
 /// recognised. Errors as [`open`].
 pub fn recognise(path: &Path) -> Result<&'static TraceFormat, TraceError> {
-    recognise_any(&file_names::named(path)?)
+    recognise_any(&parts::named(path)?)
 }
 
 /// The format in which [`open`] reads a trace. Errors as there.
@@ -381,5 +377,143 @@ impl TraceReader for NotVacuous {
 
     fn counts_objects(&self) -> bool {
         self.inner.counts_objects()
+    }
+}
+
+declare! {
+    /// Options that every format has beside its own.
+    pub struct CommonOptions {
+        /// longest read or write; a longer one is a malformed record
+        max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
+    }
+}
+
+/// For formats that do not consist of lines with columns.
+pub(crate) const NO_LINES: fn(&[u8]) -> Option<NearMiss> = |_| None;
+
+/// A format's own beginning of reading.
+pub type Open = fn(ByteSource, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+
+/// How near content comes to a format that it does not fit.
+#[derive(Clone, Debug)]
+pub struct NearMiss {
+    /// Thousandths of the columns of its first lines that were accepted.
+    pub accepted: u32,
+    /// Thousandths of its first lines that were accepted as a whole.
+    pub whole_lines: u32,
+    /// The first line that was not accepted.
+    pub refused: UnreadableRecord,
+}
+
+/// The unit of a column of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// So many nanoseconds or bytes, unless an option says another.
+    Of(u64),
+    /// There is no such column.
+    Absent,
+    /// What the file's own words or an option say.
+    Stated,
+}
+
+/// What is known of one format; everything that lists formats reads this.
+#[derive(Clone, Copy)]
+pub struct TraceFormat {
+    /// The name users write.
+    pub name: &'static str,
+    /// One sentence: what records and units look like.
+    pub doc: &'static str,
+    /// Where the format is defined.
+    pub source: &'static str,
+    /// The unit of times, in nanoseconds.
+    pub time: Unit,
+    /// The unit of offsets, in bytes.
+    pub offset: Unit,
+    /// The unit of lengths, in bytes.
+    pub length: Unit,
+    /// What is found out from the content, beside the format.
+    pub detected: &'static str,
+    /// Options that say what the content does not.
+    pub to_say: &'static [&'static str],
+    /// The keys of its own options.
+    pub options: fn() -> Vec<Key>,
+    /// How well the beginning of the decompressed content fits, 0 to 100.
+    pub recognise: fn(&[u8]) -> u8,
+    /// How near content that fits no format comes to this one, where that can be told by lines.
+    pub near_miss: fn(&[u8]) -> Option<NearMiss>,
+    /// Starts reading. The options' keys have been checked, their values not.
+    pub open: Open,
+}
+
+/// Numbers of sectors that all are multiples of this are bytes, if both columns are so.
+const SECTOR: u64 = 512;
+/// The same of one column alone.
+const PAGE: u64 = 4096;
+/// Requests that do not begin at 0 below which nothing is concluded.
+const FEWEST: u64 = 4;
+
+/// What speaks against the units of offsets and lengths that no option states: some sets have a
+/// format in sectors and others in bytes, without a word in the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnitDoubt {
+    /// Bytes of the unit taken for granted; nothing where it was stated, or is none of a format.
+    offset_unit: Option<u64>,
+    length_unit: Option<u64>,
+    /// All bits that are set in any offset, or length.
+    offset_bits: u64,
+    length_bits: u64,
+    /// Requests that do not begin at 0.
+    requests: u64,
+}
+
+impl UnitDoubt {
+    /// Of a trace that is read as `options` say.
+    pub(super) fn new(entry: &TraceFormat, options: &OpenOptions) -> UnitDoubt {
+        let keys = (entry.options)();
+        let taken = |name: &str| {
+            let key = keys.iter().find(|key| key.name == name)?;
+            let is_stated = options.format_options.contains_key(name);
+            let unit = AddressUnit::read(key.default.as_ref().filter(|_| !is_stated)?).ok()?;
+            (unit.0 > 1).then_some(unit.0)
+        };
+        UnitDoubt {
+            offset_unit: taken("offset_unit"),
+            length_unit: taken("length_unit"),
+            ..UnitDoubt::default()
+        }
+    }
+
+    /// Looks at the requests of a batch from `start` on.
+    pub(super) fn look(&mut self, batch: &Batch, start: usize) {
+        if self.offset_unit.is_none() && self.length_unit.is_none() {
+            return;
+        }
+        for offset in &batch.offset_bytes[start..] {
+            self.offset_bits |= offset;
+            self.requests += u64::from(*offset != 0);
+        }
+        self.length_bits |=
+            batch.length_bytes[start..].iter().fold(0, |bits, length| bits | length);
+    }
+
+    /// What has been found, as a sentence.
+    pub(super) fn note(&self) -> Option<String> {
+        let all_multiples = |bits: u64, unit: Option<u64>, factor: u64| {
+            unit.is_some_and(|unit| bits != 0 && bits & (unit * factor - 1) == 0)
+        };
+        let offset = |factor| all_multiples(self.offset_bits, self.offset_unit, factor);
+        let length = |factor| all_multiples(self.length_bits, self.length_unit, factor);
+        let (what, options) = if self.requests < FEWEST {
+            return None;
+        } else if offset(SECTOR) && length(SECTOR) {
+            ("offset and length is a multiple of 512", "`offset_unit=B` and `length_unit=B` say")
+        } else if offset(PAGE) {
+            ("offset is a multiple of 4096", "`offset_unit=B` says")
+        } else if length(PAGE) {
+            ("length is a multiple of 4096", "`length_unit=B` says")
+        } else {
+            return None;
+        };
+        Some(format!("every {what}: bytes may be meant, not sectors of 512 B; {options} so"))
     }
 }

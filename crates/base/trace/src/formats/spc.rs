@@ -1,11 +1,11 @@
 //! UMass traces in the SPC format (`.spc`): Financial and WebSearch.
 //!
-//! For: the columns `ASU,LBA,Size,Opcode,Timestamp[,more]`. Must never know: other formats. Units:
-//! LBA in sectors of 512 B, size bytes, timestamp decimal seconds from the start. The opcode is of
-//! either case, white space around fields and further fields are allowed. A volume is an ASU
-//! (application storage unit). Source: SPC Trace File Format Specification 1.0.1.
+//! The columns `ASU,LBA,Size,Opcode,Timestamp[,more]`. Units: LBA in sectors of 512 B, size bytes,
+//! timestamp decimal seconds from the start. The opcode is of either case, white space around
+//! fields and further fields are allowed. A volume is an ASU (application storage unit). Source:
+//! SPC Trace File Format Specification 1.0.1.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected};

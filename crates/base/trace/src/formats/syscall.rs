@@ -1,14 +1,14 @@
 //! System-call traces above the page cache (`buffer-cache` captures).
 //!
-//! For: the columns `timestamp_us,pid,file_id,offset,length,op` and, where it was recorded,
-//! `duration_us`. Must never know: other formats. Units: microseconds since the first record and
-//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync (offset and length 0), which
-//! becomes a flush. Every file is a volume named by its `file_id`, so that each has an address
-//! space of its own. A request's pause is the time since the end of its process's last call, or
-//! since its begin where durations were not recorded. A process's first call pauses since the call
-//! before it. Source: the README beside our captures.
+//! The columns `timestamp_us,pid,file_id,offset,length,op` and, where it was recorded,
+//! `duration_us`. Units: microseconds since the first record and within the call, bytes. `R` read,
+//! `W` write, `S` fsync or fdatasync (offset and length 0), which becomes a flush. Every file is a
+//! volume named by its `file_id`, so that each has an address space of its own. A request's pause
+//! is the time since the end of its process's last call, or since its begin where durations were
+//! not recorded. A process's first call pauses since the call before it. Source: the README beside
+//! our captures.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};

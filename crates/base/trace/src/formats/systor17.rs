@@ -1,12 +1,11 @@
 //! Systor'17 traces of a virtual desktop infrastructure.
 //!
-//! For: the columns `Timestamp,Response,IOType,LUN,Offset,Size` under a header. Must never know:
-//! other formats. Units: timestamp and response seconds (decimal), offset and size bytes. Times are
-//! not sorted. Source: SNIA IOTTA, Lee et al., SYSTOR'17, as read by Caffeine's SystorTraceReader.
-//! Deviation: a request with an empty response, which that reader skips, is read. A line without
-//! IOType is not.
+//! The columns `Timestamp,Response,IOType,LUN,Offset,Size` under a header. Units: timestamp and
+//! response seconds (decimal), offset and size bytes. Times are not sorted. Source: SNIA IOTTA, Lee
+//! et al., SYSTOR'17, as read by Caffeine's SystorTraceReader. Deviation: a request with an empty
+//! response, which that reader skips, is read. A line without IOType is not.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, decimal, expected};

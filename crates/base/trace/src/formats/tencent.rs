@@ -1,12 +1,12 @@
 //! Tencent cloud block storage (CBS) traces.
 //!
-//! For: the columns `Timestamp,Offset,Size,IOType,VolumeID`. Must never know: other formats. Units:
-//! timestamp seconds, offset and size sectors of 512 B; IOType 0 is a read, 1 a write. Times have
-//! a resolution of one second and run backwards in places. Source: SNIA IOTTA trace 28064, README
-//! (Zhang et al., OSCA, ATC'20). The re-release of cacheMon has byte offsets: the options
-//! `offset_unit` and `length_unit` say so, and a note asks for them where every number shows it.
+//! The columns `Timestamp,Offset,Size,IOType,VolumeID`. Units: timestamp seconds, offset and size
+//! sectors of 512 B; IOType 0 is a read, 1 a write. Times have a resolution of one second and run
+//! backwards in places. Source: SNIA IOTTA trace 28064, README (Zhang et al., OSCA, ATC'20). The
+//! re-release of cacheMon has byte offsets: the options `offset_unit` and `length_unit` say so, and
+//! a note asks for them where every number shows it.
 
-use super::entry::{TraceFormat, Unit};
+use super::registry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};

@@ -1,13 +1,13 @@
 //! VMware vscsiStats traces, versions 1 and 2, as in CloudPhysics.
 //!
-//! For: v1, 32 B: `u32 sn, u32 len, u32 nSG, u16 cmd, u16 ver, u64 lbn, u64 ts`; v2, 40 B:
-//! `u16 cmd, u16 ver, u32 sn, u32 len, u32 nSG, u64 lbn, u64 ts, u64 rt`; little-endian. Must never
-//! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
-//! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
+//! v1, 32 B: `u32 sn, u32 len, u32 nSG, u16 cmd, u16 ver, u64 lbn, u64 ts`; v2, 40 B: `u16 cmd, u16
+//! ver, u32 sn, u32 len, u32 nSG, u64 lbn, u64 ts, u64 rt`; little-endian. Units: length bytes, lbn
+//! 512 B, ts microseconds. The version is the high byte of `ver`. `cmd` is a SCSI operation code
+//! (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::registry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Parsed, Records, extent, le_u16, le_u32, le_u64};
-use crate::options::declared;
+use crate::reader::declared;
 use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;

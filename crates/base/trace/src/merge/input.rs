@@ -1,19 +1,16 @@
-//! One tenant's trace on the workload's clock.
+//! One tenant's trace on the workload's clock: which records it takes, cut, and when they come.
 //!
-//! For: opening, buffering, cutting and ordering requests. Must never know: the other tenants.
-//! Units: nanoseconds, bytes. The trace's first record (of any volume) is its time zero unless
-//! the workload sets another. Volumes of one trace given to several tenants therefore
-//! stay in step.
+//! The trace's first record (of any volume) is its time zero unless the workload sets another.
+//! Volumes of one trace given to several tenants therefore stay in step.
 
-use super::cut::RequestCutter;
-use super::selection::{Selection, truncate};
-use super::tenant_clock::TenantClock;
-use super::tenant_input::{EarlyEnd, TenantInput, TenantSource};
 use super::{SharedSpace, WorkloadBatch};
 use crate::formats::registry::open;
-use crate::{Batch, Call, Skipped, TraceError, TraceReader};
+use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use cachewright_types::seed::mix;
+use cachewright_types::{Nanos, Op, nearest};
 use hashbrown::HashMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
 
 /// Requests read from a trace at a time.
 const CHUNK: usize = 1 << 13;
@@ -321,6 +318,418 @@ fn count_leading(times: &[u64], early: impl Fn(u64) -> bool) -> usize {
     times[..end].partition_point(|time_ns| early(*time_ns))
 }
 
+/// Where a tenant's requests come from.
+pub enum TenantSource {
+    /// A file and how to read it.
+    Path(PathBuf, OpenOptions),
+    /// Something already open.
+    Reader(Box<dyn TraceReader>),
+}
+
+/// Where a tenant's requests end before its trace does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// Before the first request at or after this time on the workload's clock.
+    At(Nanos),
+    /// After so many requests.
+    After(u64),
+    /// At the first of both.
+    First(Nanos, u64),
+}
+
+/// One tenant of a workload before it is opened.
+pub struct TenantInput {
+    /// The tenant's name.
+    pub name: String,
+    /// Its requests.
+    pub source: TenantSource,
+    /// What comes before the trace, with its own clock; all that comes before any tenant's trace
+    /// comes before the first request of every trace.
+    pub before: Option<Box<TenantInput>>,
+    /// Take only this volume of the trace, or these with commas; nothing means all of them.
+    pub volume: Option<String>,
+    /// Factor on the trace's times: 2.0 makes it last twice as long, 0.5 half as long.
+    pub time_scale: f64,
+    /// When the trace begins on the workload's clock.
+    pub start: Nanos,
+    /// Where it ends; nothing takes the whole trace.
+    pub stop: Option<EarlyEnd>,
+    /// Sort by time in memory (66 B per request meanwhile) instead of moving late records up.
+    pub sort: bool,
+    /// What every read and write becomes; then nothing else is taken. Nothing leaves all as it is.
+    pub operation: Option<Op>,
+    /// Share of the volume's chunks whose requests are taken; 1.0 takes all.
+    pub sample: f64,
+    /// Longest read or write in bytes: longer ones are cut; nothing leaves all as they are.
+    pub request_bytes: Option<u64>,
+}
+
+impl TenantInput {
+    /// All volumes of the trace at `path`, at its own speed, from the start.
+    pub fn path(name: &str, path: impl Into<PathBuf>, options: OpenOptions) -> TenantInput {
+        TenantInput::new(name, TenantSource::Path(path.into(), options))
+    }
+
+    /// The same of a trace already open.
+    pub fn reader(name: &str, reader: Box<dyn TraceReader>) -> TenantInput {
+        TenantInput::new(name, TenantSource::Reader(reader))
+    }
+
+    fn new(name: &str, source: TenantSource) -> TenantInput {
+        TenantInput {
+            name: name.to_owned(),
+            source,
+            before: None,
+            volume: None,
+            time_scale: 1.0,
+            start: Nanos(0),
+            stop: None,
+            sort: false,
+            operation: None,
+            sample: 1.0,
+            request_bytes: None,
+        }
+    }
+}
+
+/// Factors on a trace's times that are accepted.
+pub const TIME_SCALES: RangeInclusive<f64> = 1e-9..=1e9;
+/// No request is later on the workload's clock: some 292 years.
+const LATEST_NS: u64 = 1 << 63;
+
+/// The clock of one tenant's trace. A time before that of a record that came before it is moved up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TenantClock {
+    time_scale: f64,
+    start_ns: u64,
+    /// Time in the trace that is the tenant's start: that of its first record, unless set.
+    origin_ns: Option<u64>,
+    latest_ns: u64,
+    out_of_order: u64,
+}
+
+impl TenantClock {
+    /// A trace whose times are multiplied by `time_scale`, from `start` on. Errors: a factor that
+    /// is not accepted.
+    pub fn new(time_scale: f64, start: Nanos) -> Result<TenantClock, TraceError> {
+        if !TIME_SCALES.contains(&time_scale) {
+            return Err(refused(time_scale, "a number from 1e-9 to 1e9 (2.0 lasts twice as long)"));
+        }
+        let (start_ns, origin_ns) = (start.0, None);
+        Ok(TenantClock { time_scale, start_ns, origin_ns, latest_ns: 0, out_of_order: 0 })
+    }
+
+    /// Moves the tenant's start to so much later. Errors: a start beyond [`LATEST_NS`].
+    pub fn begin(&mut self, begin_ns: u64) -> Result<(), TraceError> {
+        self.start_ns = self.start_ns.saturating_add(begin_ns);
+        if begin_ns > 0 && self.start_ns > LATEST_NS {
+            return Err(TraceError::Option {
+                key: "warmup".to_owned(),
+                found: format!("a history after which a trace begins at {} ns", self.start_ns),
+                expected: "a trace that begins within 292 years".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Time in the trace that is the tenant's start.
+    pub fn origin_ns(&self) -> Option<u64> {
+        self.origin_ns
+    }
+
+    /// Makes another time of the trace the tenant's start.
+    pub fn set_origin(&mut self, origin_ns: u64) {
+        self.origin_ns = Some(origin_ns);
+    }
+
+    /// The earliest of the times is the tenant's start, unless an earlier one is.
+    pub fn include(&mut self, times: &[u64]) {
+        let earliest = times.iter().min().copied();
+        self.origin_ns = match (self.origin_ns, earliest) {
+            (Some(so_far), Some(earliest)) => Some(so_far.min(earliest)),
+            (so_far, earliest) => so_far.or(earliest),
+        };
+    }
+
+    /// Times that ran backwards.
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    /// Counts the times that run backwards, of a trace that will be sorted.
+    pub fn count_late(&mut self, times: &[u64]) {
+        let (mut latest_ns, mut late) = (0, 0);
+        for time_ns in times {
+            late += u64::from(*time_ns < latest_ns);
+            latest_ns = latest_ns.max(*time_ns);
+        }
+        self.out_of_order = late;
+    }
+
+    /// Puts a batch's times on the workload's clock, moving up those that run backwards. Errors:
+    /// a scale that puts a request beyond [`LATEST_NS`].
+    pub fn order_times(&mut self, batch: &mut Batch) -> Result<(), TraceError> {
+        let origin_ns = self.origin_ns.unwrap_or(0);
+        let times = &mut batch.time_ns;
+        // The common case, in loops without dependencies: in order, at the trace's own speed.
+        let first = times.first().copied().unwrap_or(self.latest_ns);
+        if self.time_scale == 1.0 && first >= self.latest_ns && times.is_sorted() {
+            self.latest_ns = times.last().copied().unwrap_or(self.latest_ns);
+            for time_ns in times {
+                *time_ns = self.start_ns.saturating_add(time_ns.saturating_sub(origin_ns));
+            }
+            return Ok(());
+        }
+        for call in &mut batch.calls {
+            call.pause_ns = (call.pause_ns as f64 * self.time_scale).round() as u64;
+        }
+        for time_ns in &mut *times {
+            self.out_of_order += u64::from(*time_ns < self.latest_ns);
+            self.latest_ns = self.latest_ns.max(*time_ns);
+            let since = self.latest_ns.saturating_sub(origin_ns);
+            let scaled = if self.time_scale == 1.0 {
+                since
+            } else {
+                (since as f64 * self.time_scale).round() as u64
+            };
+            *time_ns = self.start_ns.saturating_add(scaled);
+        }
+        match times.last() {
+            Some(last_ns) if self.time_scale != 1.0 && *last_ns > LATEST_NS => {
+                Err(refused(self.time_scale, "a factor that puts every request within 292 years"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(time_scale: f64, expected: &str) -> TraceError {
+    TraceError::Option {
+        key: "time_scale".to_owned(),
+        found: format!("{time_scale:e}"),
+        expected: expected.to_owned(),
+    }
+}
+
+/// Bytes of a volume that are in a sample together: neighbours stay neighbours.
+const SAMPLED_CHUNK_BYTES: u64 = 1 << 20;
+
+/// What a tenant takes of its trace.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    /// Only these volumes, if any are named.
+    volume: Option<VolumeChoice>,
+    /// What every read and write becomes; then nothing else is taken.
+    operation: Option<Op>,
+    /// Share of the volume's chunks.
+    sample: f64,
+}
+
+/// The volumes that a text names: one, or several with commas. Names of volumes may have commas
+/// themselves (`8,0` is a device of blktrace): what stands between any two commas is a name.
+#[derive(Clone, Debug)]
+pub struct VolumeChoice {
+    text: String,
+    parts: Vec<String>,
+    /// Whether a volume of the trace has each part in its name.
+    met: Vec<bool>,
+    /// Whether each volume of the trace is chosen, by number.
+    chosen: Vec<bool>,
+}
+
+impl VolumeChoice {
+    /// What `text` names.
+    pub fn new(text: &str) -> VolumeChoice {
+        let parts: Vec<String> = text.split(',').map(|part| part.trim().to_owned()).collect();
+        let met = vec![false; parts.len()];
+        VolumeChoice { text: text.to_owned(), parts, met, chosen: Vec::new() }
+    }
+
+    /// Which volumes are chosen, by number, of those met so far.
+    pub fn among(&mut self, volumes: &[String]) -> &[bool] {
+        for name in &volumes[self.chosen.len()..] {
+            let own: Vec<&str> = name.split(',').map(str::trim).collect();
+            let mut chosen = *name == self.text;
+            self.met.iter_mut().for_each(|met| *met |= chosen);
+            for start in 0..=self.parts.len().saturating_sub(own.len()) {
+                let end = (start + own.len()).min(self.parts.len());
+                if self.parts[start..end].iter().map(String::as_str).eq(own.iter().copied()) {
+                    chosen = true;
+                    self.met[start..end].fill(true);
+                }
+            }
+            self.chosen.push(chosen);
+        }
+        &self.chosen
+    }
+
+    /// The trace has ended. Errors: a volume that it has not, and the nearest that it has.
+    pub fn refuse_unknown(&mut self, volumes: &[String]) -> Result<(), TraceError> {
+        self.among(volumes);
+        let Some(part) = self.met.iter().position(|met| !met) else { return Ok(()) };
+        let is_any_met = self.met.contains(&true);
+        let name = if is_any_met { &self.parts[part] } else { &self.text };
+        let expected = match nearest(name, volumes.iter().map(String::as_str)) {
+            Some(near) => format!("a volume of the trace; nearest is `{near}`"),
+            None => {
+                let some: Vec<&str> = volumes.iter().map(String::as_str).take(20).collect();
+                format!("a volume of the trace (it has {}: {})", volumes.len(), some.join(", "))
+            }
+        };
+        Err(TraceError::Option { key: "volume".to_owned(), found: name.clone(), expected })
+    }
+}
+
+impl Selection {
+    /// See [`TenantInput`].
+    pub fn new(volume: Option<String>, operation: Option<Op>, sample: f64) -> Selection {
+        let volume = volume.map(|text| VolumeChoice::new(&text));
+        Selection { volume, operation, sample }
+    }
+
+    /// Whether every record is taken.
+    pub fn takes_all(&self) -> bool {
+        self.volume.is_none() && self.operation.is_none() && self.sample >= 1.0
+    }
+
+    /// Keeps, of a batch from `start` on, what the tenant takes; `volumes` are those met so far.
+    pub fn choose(&mut self, batch: &mut Batch, start: usize, volumes: &[String]) {
+        self.choose_volume(batch, start, volumes);
+        self.choose_sample(batch, start);
+        self.turn(batch, start);
+    }
+
+    /// Keeps the records of the chosen volumes.
+    fn choose_volume(&mut self, batch: &mut Batch, start: usize, volumes: &[String]) {
+        let Some(choice) = &mut self.volume else { return };
+        let chosen = choice.among(volumes);
+        keep(batch, start, |record| chosen[record.volume as usize]);
+    }
+
+    /// Keeps the requests that begin in chunks of the sample. A hash of a chunk's number decides,
+    /// the same in every run. A flush has no place and stays.
+    fn choose_sample(&self, batch: &mut Batch, start: usize) {
+        if self.sample >= 1.0 {
+            return;
+        }
+        let max_hash = (self.sample * u64::MAX as f64) as u64;
+        let chosen = |record: &Record| {
+            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < max_hash
+        };
+        keep(batch, start, chosen);
+    }
+
+    /// Turns reads and writes into the tenant's operation, if it has one, and drops the rest.
+    fn turn(&self, batch: &mut Batch, start: usize) {
+        let Some(operation) = self.operation else { return };
+        keep(batch, start, |record| matches!(record.op, Op::Read | Op::Write));
+        batch.op[start..].fill(operation);
+    }
+
+    /// The trace has ended. Errors: a volume that it has not, and the nearest that it has.
+    pub fn refuse_unknown_volume(&mut self, volumes: &[String]) -> Result<(), TraceError> {
+        self.volume.as_mut().map_or(Ok(()), |choice| choice.refuse_unknown(volumes))
+    }
+}
+
+/// Keeps the records from `start` on that are `wanted`.
+fn keep(batch: &mut Batch, start: usize, wanted: impl Fn(&Record) -> bool) {
+    let mut kept = start;
+    for index in start..batch.len() {
+        let record = batch.get(index);
+        if wanted(&record) {
+            batch.time_ns[kept] = record.time_ns;
+            batch.offset_bytes[kept] = record.offset_bytes;
+            batch.length_bytes[kept] = record.length_bytes;
+            batch.op[kept] = record.op;
+            batch.volume[kept] = record.volume;
+            if let Some(call) = batch.calls.get(index).copied() {
+                batch.calls[kept] = call;
+            }
+            kept += 1;
+        }
+    }
+    truncate(batch, kept);
+}
+
+/// Drops the records of a batch beyond the first `len`.
+pub(super) fn truncate(batch: &mut Batch, len: usize) {
+    batch.time_ns.truncate(len);
+    batch.offset_bytes.truncate(len);
+    batch.length_bytes.truncate(len);
+    batch.op.truncate(len);
+    batch.volume.truncate(len);
+    batch.calls.truncate(len);
+}
+
+/// Pieces made at a time.
+const PIECES: usize = 1 << 13;
+
+/// Cuts long reads and writes into shorter ones, for tenants that send blocks of one size whatever
+/// their trace has. Pieces end at addresses that are multiples of the size, as blocks of a cache
+/// do, and keep the time of their request; trims and flushes stay whole. Only so many pieces are
+/// made at a time, so that a long request costs no memory.
+pub(super) struct RequestCutter {
+    size_bytes: u64,
+    whole: Batch,
+    /// The request at hand, and how much of it has been given.
+    index: usize,
+    given_bytes: u64,
+}
+
+impl RequestCutter {
+    /// Pieces of at most `size_bytes`, which is at least 1.
+    pub(super) fn new(size_bytes: u64) -> RequestCutter {
+        RequestCutter {
+            size_bytes: size_bytes.max(1),
+            whole: Batch::default(),
+            index: 0,
+            given_bytes: 0,
+        }
+    }
+
+    /// Takes all requests of `batch`, which is empty then; what was there has been given.
+    pub(super) fn take(&mut self, batch: &mut Batch) {
+        self.whole.clear();
+        std::mem::swap(&mut self.whole, batch);
+        (self.index, self.given_bytes) = (0, 0);
+    }
+
+    /// Whether all pieces have been given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.index >= self.whole.len()
+    }
+
+    /// Puts the next pieces into `batch`, which is empty.
+    pub(super) fn give(&mut self, batch: &mut Batch) {
+        while batch.len() < PIECES && !self.is_empty() {
+            let record = self.whole.get(self.index);
+            let piece = self.piece(record);
+            batch.push(piece);
+            let call = self.whole.calls.get(self.index).copied();
+            // The pause is before the first piece.
+            batch.calls.extend(call.map(|call| match self.given_bytes {
+                0 => call,
+                _ => Call { pause_ns: 0, ..call },
+            }));
+            self.given_bytes += piece.length_bytes;
+            if self.given_bytes >= record.length_bytes {
+                (self.index, self.given_bytes) = (self.index + 1, 0);
+            }
+        }
+    }
+
+    fn piece(&self, record: Record) -> Record {
+        if !matches!(record.op, Op::Read | Op::Write) {
+            return record;
+        }
+        let offset_bytes = record.offset_bytes.saturating_add(self.given_bytes);
+        let to_border = self.size_bytes - offset_bytes % self.size_bytes;
+        let length_bytes = to_border.min(record.length_bytes - self.given_bytes);
+        Record { offset_bytes, length_bytes, ..record }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,5 +741,53 @@ mod tests {
             let expected = len.min(until as usize);
             assert_eq!(count_leading(&times[..len], |time_ns| time_ns < until), expected);
         }
+    }
+
+    /// Pieces end at multiples of the size, keep the time of their request, and together are the
+    /// request; other operations and empty requests stay whole.
+    #[test]
+    fn long_requests_are_cut_at_multiples_of_a_size() {
+        let record = |(time_ns, offset_bytes, length_bytes, op)| Record {
+            time_ns,
+            offset_bytes,
+            length_bytes,
+            op,
+            volume: 3,
+        };
+        let long = 10 * (PIECES as u64 + 9);
+        let whole = [
+            (5, 7, 20, Op::Read),
+            (6, 0, 25, Op::Trim),
+            (7, 30, 0, Op::Write),
+            (8, 10, 10, Op::Write),
+            (9, 100, long, Op::Read),
+        ];
+        let mut batch = Batch::default();
+        whole.map(record).into_iter().for_each(|one| batch.push(one));
+        batch.calls = (1..=5).map(|pause_ns| Call { process: 9, pause_ns }).collect();
+        let mut cut = RequestCutter::new(10);
+        cut.take(&mut batch);
+        let (mut pieces, mut calls) = (Vec::<Record>::new(), Vec::new());
+        while !cut.is_empty() {
+            batch.clear();
+            cut.give(&mut batch);
+            assert!(batch.len() <= PIECES);
+            pieces.extend(batch.iter());
+            calls.append(&mut batch.calls);
+        }
+        let pauses: Vec<u64> = calls.iter().map(|call| call.pause_ns).collect();
+        assert_eq!((pauses.len(), &pauses[..6]), (pieces.len(), &[1, 0, 0, 2, 3, 4][..]));
+        let first = [
+            (5, 7, 3, Op::Read),
+            (5, 10, 10, Op::Read),
+            (5, 20, 7, Op::Read),
+            (6, 0, 25, Op::Trim),
+            (7, 30, 0, Op::Write),
+            (8, 10, 10, Op::Write),
+        ];
+        assert_eq!(pieces[..6], first.map(record));
+        assert_eq!(pieces.len(), 6 + PIECES + 9);
+        let rest = |index: usize| record((9, 100 + 10 * index as u64, 10, Op::Read));
+        assert!(pieces[6..].iter().enumerate().all(|(index, piece)| *piece == rest(index)));
     }
 }

@@ -1,6 +1,4 @@
 //! Traces in memory, merged.
-//!
-//! For: order, clocks, ends, spaces and choices of tenants. Must never know: formats.
 
 use super::*;
 use crate::{Batch, Record, TraceReader};

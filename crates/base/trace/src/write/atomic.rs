@@ -1,7 +1,7 @@
 //! A file that appears only when it is complete.
 //!
-//! For: every writer of this crate. Must never know: formats. The bytes go to a hidden file in the
-//! same directory, which is synced and renamed at the end and removed when that never comes.
+//! The bytes go to a hidden file in the same directory, which is synced and renamed at the end and
+//! removed when that never comes.
 //!
 //! A writer holds a lock on its hidden file. A killed process loses its locks: so the next writer
 //! of the same target recognises the hidden file that was left behind, and removes it.

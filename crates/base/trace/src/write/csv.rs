@@ -1,13 +1,13 @@
 //! The Alibaba cloud-block order as CSV, as our captured traces have it.
 //!
-//! For: `volume,opcode,offset,length,timestamp` lines without a header; opcodes R, W, T (trim) and
-//! F (flush); bytes; microseconds, nanoseconds cut off. Must never know: readers.
+//! `volume,opcode,offset,length,timestamp` lines without a header; opcodes R, W, T (trim) and F
+//! (flush); bytes; microseconds, nanoseconds cut off.
 //!
 //! The format's volumes are numbers. If all names are numbers, they stay; if none is, volumes are
 //! numbered from 0 in order of appearance. A trace with both kinds is refused.
 
-use super::sink::{TraceSink, failed};
-use super::suffix::container_of;
+use super::container_of;
+use super::{TraceSink, failed};
 use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::{Batch, TraceError};
 use cachewright_types::Op;

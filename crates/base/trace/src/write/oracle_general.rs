@@ -1,8 +1,8 @@
 //! libCacheSim's oracleGeneral records.
 //!
-//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The next
+//! 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The next
 //! access is the 1-based number of the object's next record, -1 for none (facts: libCacheSim's
-//! oracleGeneralBin.h and its sample data). Must never know: readers.
+//! oracleGeneralBin.h and its sample data).
 //!
 //! The format has no kind of request and no volume. Reads and writes become equal, trims and
 //! flushes are left out and counted, and a second volume is refused. Times that the 32 bits of a
@@ -10,11 +10,11 @@
 //! held in memory (20 B each and the interner) until the file is finished, as each needs its
 //! future.
 
-use super::sink::TraceSink;
-use super::suffix::container_of;
+use super::TraceSink;
+use super::container_of;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::formats::objects::ObjectOptions;
-use crate::options::declared;
+use crate::reader::declared;
 use crate::{Batch, InternError, Interner, Record, TraceError};
 use cachewright_types::Op;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The native Parquet format, written.
 //!
-//! For: column encodings and row groups. Must never know: readers. Schema: [`crate::native`].
+//! Schema: [`crate::native`].
 //!
 //! Requests are gathered into row groups of 2^20. The default encoding of each column, and the
 //! compression of pages, follow from measurements of size and reading speed (docs/trace-format.md).
@@ -9,9 +9,8 @@
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
-use crate::native::checksum::{self, Checksums};
-use crate::native::{self, COLUMNS};
-use crate::options::declared;
+use crate::native::{self, COLUMNS, Checksums};
+use crate::reader::declared;
 use crate::{Batch, TraceError};
 use cachewright_types::{choices, declare};
 use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};
@@ -20,6 +19,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{
     FileMetaData, KeyValue, ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
 };
+
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
@@ -180,7 +180,7 @@ impl ParquetWriter {
             };
             column.close()?;
         }
-        let place = checksum::range(group.close()?.as_ref());
+        let place = native::range(group.close()?.as_ref());
         if place != Some(start..self.writer.bytes_written() as u64) {
             return Err(ParquetError::General("a row group with bytes of no column".to_owned()));
         }

@@ -1,6 +1,5 @@
 //! A native file that a killed process did not finish, cut to what is whole of it.
 //!
-//! For: recordings of a server that was killed or lost power. Must never know: what a trace is of.
 //! Units: bytes, requests. [`TraceWriter::keep`](super::TraceWriter::keep) ends what was written so
 //! far with a directory, behind which the file goes on. So the file up to the end of any of its
 //! directories is a file of its own. The last one counts whose row groups all have their checksums:

@@ -1,17 +1,18 @@
 //! What an unknown table could mean: options that would read it, and its first rows read so.
 //!
-//! For: the message about a table whose columns no option names, so that one more try reads it.
-//! Must never know: how it is shown. Nothing is read by a proposal without the user's word. Columns
-//! are taken by the names of a header, else by what they hold. What only the values suggest is a
-//! guess and is said to be one.
+//! Nothing is read by a proposal without the user's word. Columns are taken by the names of a
+//! header, else by what they hold. What only the values suggest is a guess and is said to be one.
 
-use super::layout::{Beginning, ColumnLayout};
-use super::names::{ALL_ROLES, ColumnRole, ROLE_NAMES, ROLES, columns_of_map, likely, split_unit};
-use super::words::Words;
+use super::Words;
+use super::columns::{
+    ALL_ROLES, ColumnRole, ROLE_NAMES, ROLES, columns_of_map, likely, split_unit,
+};
+
+use super::columns::{Beginning, ColumnLayout};
 use super::{Csv, CsvOptions, OffsetKind};
 use crate::clock::is_date;
 use crate::fields::{Decimal, hexadecimal_or_whole as number};
-use crate::options::{declared, shown};
+use crate::reader::{declared, shown};
 use crate::text::{LineParser, VolumeNames};
 use crate::{OpenOptions, Record};
 use cachewright_types::{Op, visible};
