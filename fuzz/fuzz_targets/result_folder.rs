@@ -2,7 +2,7 @@
 #![no_main]
 
 use cachewright_experiment::folder::AnswerStore;
-use cachewright_result::case::Case;
+use cachewright_result::run::Case;
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -21,7 +21,7 @@ mod trace;
 mod training;
 mod work;
 
-use cachewright_result::written::SCHEMA_VERSION;
+use cachewright_result::document::SCHEMA_VERSION;
 use pyo3::prelude::*;
 
 #[pymodule]

@@ -1,11 +1,10 @@
-//! The answer of `mrc`: miss-ratio curves, and response times by cache size.
+//! The answer of `mrc` (`mrc.json`): miss-ratio curves, and response times by cache size.
 //!
-//! For: `mrc.json`, and what Python receives. Must never know: how curves are measured. Units:
-//! blocks; miss ratios from 0 to 1.
+//! Units: blocks.
 
-use crate::facts::TenantFacts;
+use crate::document::Written;
 use crate::timing::ResponseTimes;
-use crate::written::Written;
+use crate::trace::TenantFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

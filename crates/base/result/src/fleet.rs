@@ -1,9 +1,9 @@
-//! The answers on fleets of volumes: `fleet study` and `plan --fleet`.
+//! The answers on fleets of volumes, which the Python package writes: `fleet study` (`study.json`)
+//! and `plan --fleet` (`fleet.json`).
 //!
-//! For: `study.json` and `fleet.json`, which the Python package writes. Must never know: engines,
-//! how volumes are placed. Units: blocks, bytes; ratios and shares from 0 to 1.
+//! Units: blocks, bytes.
 
-use crate::written::Written;
+use crate::document::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,4 @@
 //! The answers of `list`: what can stand in a stack file.
-//!
-//! For: what Python receives. Must never know: any scheme, device or format.
 
 use crate::Entries;
 use schemars::JsonSchema;

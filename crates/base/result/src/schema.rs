@@ -1,22 +1,19 @@
-//! The JSON schemas of all documents.
-//!
-//! For: the reference page, the schema file and the Python types, which are made from here. Must
-//! never know: where they are written. Descriptions are the comments of types and fields.
+//! The JSON schemas of all documents. Descriptions are the comments of types and fields.
 
-use crate::advise::AdviseAnswer;
-use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::fleet::{FleetPlanAnswer, StudyAnswer};
-use crate::history::LiveHistory;
-use crate::info::TraceInfo;
+use crate::live::LoadAnswer;
 use crate::live::{
     LiveCalibrateAnswer, LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer,
 };
-use crate::load::LoadAnswer;
+use crate::plan::AdviseAnswer;
 use crate::plan::PlanAnswer;
 use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
 use crate::run::RunAnswer;
+use crate::status::LiveHistory;
 use crate::status::LiveStatus;
+use crate::trace::CharacterizeAnswer;
+use crate::trace::TraceInfo;
 use crate::training::{ModelDescription, TrainAnswer};
 use crate::wa::AmplificationAnswer;
 use schemars::generate::SchemaSettings;

@@ -1,8 +1,6 @@
-//! The answer of `train` for separations, and the description of a model file.
-//!
-//! For: what Python receives. Must never know: how a model is trained. Units: pages.
+//! The answer of `train` for separations (in pages), and the description of a model file.
 
-use crate::written::Written;
+use crate::document::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,11 +1,10 @@
-//! The answer of `wa`: write amplification of separations on a trace.
+//! The answer of `wa` (`wa.json`): write amplification of separations on a trace.
 //!
-//! For: `wa.json`, and what Python receives. Must never know: separations. Units: pages; a drive
-//! write is as many host pages as the drive has logical pages.
+//! Units: pages; a drive write is as many host pages as the drive has logical pages.
 
-use crate::drive::DriveWork;
-use crate::facts::DriveTenantFacts;
-use crate::written::Written;
+use crate::devices::DriveWork;
+use crate::document::Written;
+use crate::trace::DriveTenantFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -354,8 +354,7 @@ impl<M: MachineTables> Stack<M> {
         table.retain(|(key, _)| key != "shadow" || self.cache.shadow != Shadow::None);
         if let Some(characterizer) = &self.cache.kinds.characterizer {
             let named = &characterizer.named;
-            let read =
-                cachewright_policy::characterize::resolved(&named.name, &named.pairs);
+            let read = cachewright_policy::characterize::resolved(&named.name, &named.pairs);
             let mut whole = resolved_scheme("cache.characterize", named, read)?;
             if let Value::Table(pairs) = &mut whole {
                 pairs.push(("model".to_owned(), Value::Text(characterizer.model.text.clone())));

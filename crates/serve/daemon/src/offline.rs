@@ -29,12 +29,12 @@ use cachewright_live::log::{
     UnreadablePage, WritePoint, WrittenBack, chunk_blocks, contents, cut, open, read_log,
     rewrite_both, write_back,
 };
+use cachewright_result::document::Written;
 use cachewright_result::live::{
     CachedBlock, CachedVolume, CalibratedDevice, ChangedVolume, LiveCalibrateAnswer,
     LiveChangeAnswer, LiveChangedBacking, LiveCheckAnswer, LiveDevice, LiveDumpAnswer,
     LiveFormatAnswer, LiveUnreadablePage, LiveVolume, ReadTimes,
 };
-use cachewright_result::written::Written;
 use cachewright_types::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

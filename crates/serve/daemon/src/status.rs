@@ -15,12 +15,12 @@ use cachewright_live::exports::{AnswerMeter, ExportMeter, LimitMeter, Node, Requ
 use cachewright_live::io::Io;
 use cachewright_live::io::system::SystemIo;
 use cachewright_partition::ResponseGoal;
-use cachewright_result::history::{LiveHistory, TenantHistory};
+use cachewright_result::document::Written;
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
     RecordingStatus, RequestStatus, SampledCurve, TenantState, TenantStatus,
 };
-use cachewright_result::written::Written;
+use cachewright_result::status::{LiveHistory, TenantHistory};
 use cachewright_stack::Goal;
 use cachewright_types::measure::{Counts, Latencies, LossReason};
 use cachewright_types::{Nanos, TenantId};

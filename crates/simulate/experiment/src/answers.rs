@@ -10,14 +10,17 @@ use crate::{ExperimentError, Spec};
 use cachewright_curve::Curve;
 use cachewright_partition::Need;
 use cachewright_result::Entries;
-use cachewright_result::case::{
-    CacheCounts, Case as CaseAnswer, CaseResponses, CaseTenant, CaseTotal, ConstantResponses,
-    QuotaStates,
-};
-use cachewright_result::facts::TenantFacts;
+use cachewright_result::document::Written;
+use cachewright_result::run::CacheCounts;
+use cachewright_result::run::Case as CaseAnswer;
+use cachewright_result::run::CaseResponses;
+use cachewright_result::run::CaseTenant;
+use cachewright_result::run::CaseTotal;
+use cachewright_result::run::ConstantResponses;
+use cachewright_result::run::QuotaStates;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::timing::{TenantThroughput, Throughput};
-use cachewright_result::written::Written;
+use cachewright_result::trace::TenantFacts;
 use cachewright_system::event_loop::{AnswerTotals, ConstantRun, Times};
 use cachewright_system::series::QuotaState;
 use cachewright_system::{LaneResult, Recording, Row};

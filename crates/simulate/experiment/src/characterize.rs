@@ -13,10 +13,12 @@ use cachewright_model::StoredModel;
 use cachewright_policy::characterize::{
     Characterizer, RequestClass, RequestClassifier, RequestFeatures, boxed, features,
 };
-use cachewright_result::characterize::{
-    CharacterizeAnswer, ClassShares, JudgedPeriod, KindJudgement, PeriodCounts,
-};
-use cachewright_result::written::Written;
+use cachewright_result::document::Written;
+use cachewright_result::trace::CharacterizeAnswer;
+use cachewright_result::trace::ClassShares;
+use cachewright_result::trace::JudgedPeriod;
+use cachewright_result::trace::KindJudgement;
+use cachewright_result::trace::PeriodCounts;
 use cachewright_trace::Record;
 use cachewright_trace::intern::Interner;
 use cachewright_types::measure::ratio;

@@ -5,9 +5,9 @@
 //! names and the file names of their traces are: other settings are other cases of one stack.
 
 use crate::{ExperimentError, Spec, VERSION, json};
+use cachewright_result::document::SCHEMA_VERSION;
 use cachewright_result::run::RunAnswer;
-use cachewright_result::series::SeriesRow;
-use cachewright_result::written::SCHEMA_VERSION;
+use cachewright_result::run::SeriesRow;
 use cachewright_system::Row;
 use cachewright_system::series::QuotaState;
 use cachewright_types::seed::mix;

@@ -19,7 +19,7 @@ use cachewright_curve::{
 };
 use cachewright_policy::{FutureSlice, Need};
 use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve, MissRatioCurve};
-use cachewright_result::written::Written;
+use cachewright_result::document::Written;
 use cachewright_system::machines::Requests;
 use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, Recording, Whose};

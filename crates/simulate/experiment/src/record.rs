@@ -8,7 +8,7 @@ use crate::progress::{OnProgress, Progress};
 use crate::spec::{Front, Spec, TenantSpec, block_kind};
 use cachewright_partition::fixed::Recorded;
 use cachewright_policy::FutureColumn;
-use cachewright_result::facts::TenantFacts;
+use cachewright_result::trace::TenantFacts;
 use cachewright_stack::Warmup;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};

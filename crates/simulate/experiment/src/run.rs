@@ -22,7 +22,7 @@ use crate::workload::{Found, Replayed, Workload};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::Need as PolicyNeed;
-use cachewright_result::case::Case as CaseAnswer;
+use cachewright_result::run::Case as CaseAnswer;
 use cachewright_system::machines::Requests;
 use cachewright_system::{CurveLane, Lane, LaneResult, Whose};
 use cachewright_trace::{MergedRequests, formats};

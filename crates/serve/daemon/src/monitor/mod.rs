@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use cachewright_result::history::LiveHistory;
+use cachewright_result::status::LiveHistory;
 use cachewright_result::status::LiveStatus;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};

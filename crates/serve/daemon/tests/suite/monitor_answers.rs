@@ -2,7 +2,7 @@
 
 use crate::monitor_sample::{Watched, history, status};
 use cachewright_daemon::monitor::{ConnectionBounds, Monitor, MonitorError};
-use cachewright_result::history::LiveHistory;
+use cachewright_result::status::LiveHistory;
 use cachewright_result::status::LiveStatus;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,12 +1,12 @@
 //! A status with numbers that tell each other apart.
 
 use cachewright_daemon::monitor::{ConnectionBounds, Monitor};
-use cachewright_result::history::{LiveHistory, TenantHistory};
+use cachewright_result::document::Written;
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
     RecordingStatus, RequestStatus, TenantState, TenantStatus,
 };
-use cachewright_result::written::Written;
+use cachewright_result::status::{LiveHistory, TenantHistory};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

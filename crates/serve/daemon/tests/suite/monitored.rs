@@ -2,7 +2,7 @@
 
 use crate::setup::{BLOCK, MIB, formatted, pattern};
 use cachewright_curve::{Curves, StackDistance};
-use cachewright_result::history::LiveHistory;
+use cachewright_result::status::LiveHistory;
 use cachewright_result::status::{LiveStatus, RequestStatus, SampledCurve, TenantStatus};
 use cachewright_types::BlockId;
 use std::io::{Read, Write};

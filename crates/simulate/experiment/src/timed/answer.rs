@@ -16,14 +16,29 @@ use cachewright_device::{DeviceUse, Use};
 use cachewright_partition::layout::{ChannelMap, PoolShare};
 use cachewright_partition::{Need, ResponseGoal};
 use cachewright_result::Entries;
-use cachewright_result::case::{Case as CaseAnswer, CaseResponses, MeasuredResponses};
-use cachewright_result::channels::{
-    BlockRegions, ChannelGroup, ChannelUse, Channels, Migrations, RegionWindow, Tenancy,
-    TenancyChange, TenantMigrations, TenantRegions,
-};
-use cachewright_result::device::Device;
-use cachewright_result::energy::{DeviceEnergy, EnergyRates, TotalEnergy};
-use cachewright_result::flash::{BusyShares, Dies, Flash, Queue, RatedLife, Wear};
+use cachewright_result::devices::BusyShares;
+use cachewright_result::devices::Device;
+use cachewright_result::devices::DeviceEnergy;
+use cachewright_result::devices::Dies;
+use cachewright_result::devices::EnergyRates;
+use cachewright_result::devices::Flash;
+use cachewright_result::devices::Queue;
+use cachewright_result::devices::RatedLife;
+use cachewright_result::devices::TotalEnergy;
+use cachewright_result::devices::Wear;
+use cachewright_result::run::Case as CaseAnswer;
+use cachewright_result::run::CaseResponses;
+use cachewright_result::run::MeasuredResponses;
+use cachewright_result::timing::BlockRegions;
+use cachewright_result::timing::ChannelGroup;
+use cachewright_result::timing::ChannelUse;
+use cachewright_result::timing::Channels;
+use cachewright_result::timing::Migrations;
+use cachewright_result::timing::RegionWindow;
+use cachewright_result::timing::Tenancy;
+use cachewright_result::timing::TenancyChange;
+use cachewright_result::timing::TenantMigrations;
+use cachewright_result::timing::TenantRegions;
 use cachewright_result::timing::{
     AloneTimes, Fairness, LittlesLaw, ResponseSeries, ResponseTimes, TenantTiming, Timing,
 };

@@ -21,9 +21,10 @@ use cachewright_partition::Requirement;
 use cachewright_partition::layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
-use cachewright_result::drive::{CachedDrive, LinkBusy};
-use cachewright_result::flash::Flash;
-use cachewright_result::store::Store;
+use cachewright_result::devices::CachedDrive;
+use cachewright_result::devices::Flash;
+use cachewright_result::devices::LinkBusy;
+use cachewright_result::devices::Store;
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_system::Control;
 use cachewright_system::event_loop::{DriveTotals, Times};

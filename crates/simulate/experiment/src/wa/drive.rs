@@ -18,9 +18,14 @@ use cachewright_ftl::{
     Address, Classification, Confusion, Ftl, FtlCounts, FtlError, Geometry, HostRequest, NEVER,
     Sink, Space, Statistics, Superblocks, reclaim,
 };
-use cachewright_result::drive::{
-    CacheDrive, Classifier, DriveWork, EraseSpread, Learning, Stream, ThresholdSpread, Training,
-};
+use cachewright_result::devices::CacheDrive;
+use cachewright_result::devices::Classifier;
+use cachewright_result::devices::DriveWork;
+use cachewright_result::devices::EraseSpread;
+use cachewright_result::devices::Learning;
+use cachewright_result::devices::Stream;
+use cachewright_result::devices::ThresholdSpread;
+use cachewright_result::devices::Training;
 use cachewright_system::CacheObserver;
 use cachewright_types::{BlockId, Op, Seed, Value as Setting};
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ use crate::spec::flash::PAGES_LIMIT;
 use crate::spec::{Spec, TenantSpec};
 use cachewright_ftl::NEVER;
 use cachewright_memory::{BackwardWriter, Column, ColumnWriter, HELD_BYTES};
-use cachewright_result::facts::DriveTenantFacts;
+use cachewright_result::trace::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};

@@ -15,10 +15,10 @@ use cachewright_ftl::separation::shiro::{
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write, separation};
 use cachewright_model::{FloatModel, Int8Model, ModelError, StoredModel};
-use cachewright_result::drive::Training;
+use cachewright_result::devices::Training;
+use cachewright_result::document::Written;
 use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
 use cachewright_result::wa::{AmplificationCase, GivenModel};
-use cachewright_result::written::Written;
 use cachewright_types::declare::{Declared, Percent};
 use cachewright_types::{Bytes, Op, Seed, declare};
 use serde_json::Value;

@@ -1,7 +1,4 @@
-//! A table from names to values that keeps its order.
-//!
-//! For: parts of an answer whose names depend on the run, such as the parts of a response time.
-//! Must never know: what the names mean.
+//! What all documents share: the versions that they begin with, and tables that keep their order.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor};
@@ -10,6 +7,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+
+/// Version of the keys of all documents and of what they mean. It rises when a key goes or changes
+/// its meaning; a new key alone keeps it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The first keys of every document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Written {
+    /// Version of Cachewright that wrote the document.
+    pub cachewright: String,
+    /// Version of the keys of all documents; a reader of another version refuses the document.
+    #[schemars(extend("const" = SCHEMA_VERSION))]
+    pub schema_version: u32,
+}
+
+impl Written {
+    /// Written by this program.
+    pub fn here() -> Written {
+        let cachewright = env!("CARGO_PKG_VERSION").to_owned();
+        Written { cachewright, schema_version: SCHEMA_VERSION }
+    }
+}
 
 /// Names and values, written as one JSON object in this order. Each name stands once.
 #[derive(Clone, Debug, PartialEq)]
