@@ -1,13 +1,10 @@
 //! Every device by name: models with their settings, and presets of published devices.
 //!
-//! For: stack files, tables and documentation. Must never know: the users of a device. Adding a
-//! model is one line in [`MODELS`], a preset of it one more.
+//! Adding a model is one line in [`MODELS`], a preset of it one more.
 
+use crate::device::AnyDevice;
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
-use crate::fixed::{FixedLatency, FixedSettings};
-use crate::null::{Null, NullSettings};
-use crate::ram::{Ram, RamSettings};
-use crate::seam::AnyDevice;
+use crate::served::{FixedLatency, FixedSettings, Null, NullSettings, Ram, RamSettings};
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::Resolved;

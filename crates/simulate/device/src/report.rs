@@ -1,12 +1,12 @@
-//! What a device did: the answer of [`crate::Device::report`].
+//! What a device did: the answer of [`crate::Device::report`], how it was used, and its energy.
 //!
-//! For: results that show a device and the devices behind it. Must never know: how a result is
-//! written. Units: see [`Use`], [`Energy`] and the statistics of each kind of work.
+//! Units: commands, bytes, nanoseconds, joules, watts. A power of 0 is one that is not given: its
+//! part is left out, and a device without any power or energy has none.
 
-use crate::energy::Energy;
 use crate::ssd::flash::FlashStats;
 use crate::store::StoreStats;
-use crate::usage::Use;
+use cachewright_types::measure::Population;
+use cachewright_types::{Bytes, Nanos, Op};
 
 /// What a device did from time 0 to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,5 +77,81 @@ impl DeviceUse {
     pub fn all(&self) -> Vec<&Use> {
         let behind = self.report.members.iter().flat_map(DeviceUse::all);
         std::iter::once(&self.used).chain(behind).collect()
+    }
+}
+
+/// How a device was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Commands by kind, indexed by [`Op`].
+    pub commands: [u64; 4],
+    /// Bytes by kind, indexed by [`Op`].
+    pub bytes: [u64; 4],
+    /// Commands inside over time.
+    pub population: Population,
+}
+
+impl Use {
+    /// A command enters.
+    pub fn submitted(&mut self, now: Nanos, op: Op, length: Bytes) {
+        self.commands[op as usize] += 1;
+        self.bytes[op as usize] += length.0;
+        self.population.enter(now.0);
+    }
+
+    /// A command is done.
+    pub fn completed(&mut self, now: Nanos) {
+        self.population.leave(now.0);
+    }
+}
+/// Joules by part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Energy {
+    parts: Vec<(&'static str, f64)>,
+}
+
+impl Energy {
+    /// Adds a part that draws so many watts for so long.
+    pub fn draw(&mut self, part: &'static str, watts: f64, time_ns: u64) {
+        self.add(part, watts, time_ns as f64 / 1e9);
+    }
+
+    /// Adds a part made of operations of so many joules each.
+    pub fn spend(&mut self, part: &'static str, joules_each: f64, operations: u64) {
+        self.add(part, joules_each, operations as f64);
+    }
+
+    fn add(&mut self, part: &'static str, rate: f64, amount: f64) {
+        if rate > 0.0 {
+            self.parts.push((part, rate * amount));
+        }
+    }
+
+    /// The parts whose rates are given, in the order they were added.
+    pub fn parts(&self) -> &[(&'static str, f64)] {
+        &self.parts
+    }
+
+    /// The sum of all parts; nothing where no rate is given.
+    pub fn joules(&self) -> Option<f64> {
+        let sum = self.parts.iter().map(|(_, joules)| joules).sum();
+        (!self.parts.is_empty()).then_some(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_without_a_rate_are_left_out() {
+        let mut energy = Energy::default();
+        energy.draw("idle", 0.0, 1_000_000_000);
+        assert_eq!((energy.parts(), energy.joules()), (&[][..], None));
+        energy.draw("idle", 7.0, 1_500_000_000);
+        energy.spend("reads", 50e-6, 0);
+        energy.spend("writes", 0.25, 3);
+        assert_eq!(energy.parts(), [("idle", 10.5), ("reads", 0.0), ("writes", 0.75)]);
+        assert_eq!(energy.joules(), Some(11.25));
     }
 }

@@ -1,14 +1,12 @@
 //! Several devices as one: addresses go round them in stripes (RAID 0).
 //!
-//! For: stacks with `count` devices where there could be one. Must never know: which devices, who
-//! submits. Units: bytes, nanoseconds. Stripe `s` is stripe `s / count` of member `s % count`. What
-//! a command touches of one member is therefore contiguous there, and one command to it. A command
-//! is done when its last part is, and its time is accounted for along that part. Invariants
-//! (audited): each command completes once; members hold the parts that are open.
+//! Units: bytes, nanoseconds. Stripe `s` is stripe `s / count` of member `s % count`. What a
+//! command touches of one member is therefore contiguous there, and one command to it. A command is
+//! done when its last part is, and its time is accounted for along that part. Invariants (audited):
+//! each command completes once; members hold the parts that are open.
 
-use crate::report::{DeviceUse, Report};
-use crate::seam::{AnyDevice, Command, Completion, Device};
-use crate::usage::Use;
+use crate::device::{AnyDevice, Command, Completion, Device};
+use crate::report::{DeviceUse, Report, Use};
 use cachewright_types::{Bytes, Nanos, Op, SettingError, declare};
 use slab::Slab;
 

@@ -1,8 +1,7 @@
 //! The track buffer: what a disk has read and still holds, and what it goes on reading unasked.
 //!
-//! For: reads answered without the arm, and sequential reads that lose no revolution. Must never
-//! know: queues, links, tenants. Units: sectors, nanoseconds. Source: Ruemmler and Wilkes, IEEE
-//! Computer 27(3), 1994, "data caching" (segments, read-ahead while idle).
+//! Units: sectors, nanoseconds. Source: Ruemmler and Wilkes, IEEE Computer 27(3), 1994, "data
+//! caching" (segments, read-ahead while idle).
 //!
 //! One stream is under the heads at a time. After the last read it reads ahead until its limit, or
 //! until the arm is needed elsewhere. What it has read then becomes an old segment.

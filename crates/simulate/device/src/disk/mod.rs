@@ -1,35 +1,25 @@
-//! A disk with moving heads.
-//!
-//! For: what a command costs: the wait in the queue, the arm's way, the rotation and the transfer.
-//! Must never know: caches, tenants. Units: bytes, sectors, nanoseconds. Sources: Ruemmler and
-//! Wilkes, IEEE Computer 27(3), 1994; the settings name theirs.
+//! A disk with moving heads: its settings, its queue, its link, and what a command costs.
 //!
 //! A command that needs the medium goes through seek (and choice of head), rotation, transfer; the
-//! link runs beside the transfer, being faster. A read held by the track buffer takes the link
-//! alone and overtakes what waits for the arm. Writes are answered when they are on the medium, so
-//! a flush has nothing to do. The angle of the platters follows from the time alone.
+//! link runs beside the transfer, being faster. A read that the track buffer holds takes the link
+//! alone and overtakes what waits for the arm; so do flushes and trims. Writes are answered when
+//! they are on the medium, so a flush has nothing to do. The angle of the platters follows from the
+//! time alone.
+//!
+//! Units: bytes, sectors, nanoseconds. Sources: Ruemmler and Wilkes, IEEE Computer 27(3), 1994; of
+//! the orders of the queue Jacobson and Wilkes, HPL-CSP-91-7 (shortest access time first), and
+//! Worthington, Ganger and Patt, SIGMETRICS'94; the settings name theirs.
 
-mod arm;
 mod buffer;
 mod geometry;
-mod link;
-mod queue;
-mod seek;
-mod settings;
 
-pub use queue::Schedule;
-pub use settings::{CHEETAH_9LP, DiskSettings};
-
-use crate::energy::Energy;
-use crate::report::Report;
-use crate::seam::{Command, Completion, Device, Spent, SpentPart};
-use arm::Arm;
+use crate::device::{Command, Completion, Device, Spent, SpentPart};
+use crate::report::{Energy, Report};
 use buffer::TrackBuffer;
-use cachewright_types::{Bytes, Nanos, Op, SettingError};
-use geometry::DiskGeometry;
-use link::DiskLink;
-use queue::{DiskQueue, WaitingCommand};
-use seek::SeekCurve;
+use cachewright_types::{Bytes, Nanos, Op, SettingError, choices, declare};
+use geometry::{Arm, DiskGeometry, DiskPlace, DiskShape, SeekCurve, SeekFigures};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// A command under the heads.
 #[derive(Clone, Copy, Debug)]
@@ -244,5 +234,331 @@ impl Device for Disk {
             return Err(format!("the arm is at cylinder {}", self.arm.cylinder()));
         }
         self.buffer.audit()
+    }
+}
+
+declare! {
+    /// A disk; the defaults are a 2 TB disk of 7,200 revolutions per minute.
+    pub struct DiskSettings {
+        "disk" {
+            /// bytes that can be addressed
+            capacity: Bytes = Bytes(2_000_398_934_016), "bytes",
+                1_000_000 ..= 1e15;
+                "Seagate 100516232 (Constellation ES SATA, ST32000644NS): 3,907,029,168 sectors";
+            /// bytes per sector
+            sector_bytes: u32 = 512, "bytes", 512 ..= 4096; "Seagate 100516232";
+            /// revolutions per minute
+            rpm: u32 = 7200, "1/min", 1000 ..= 30_000; "Seagate 100516232";
+            /// surfaces with a head
+            heads: u32 = 8, "heads", 1 ..= 64; "typical of 2 TB on four platters";
+            /// zones of equally many cylinders, each with its own sectors per track
+            zones: u32 = 16, "zones", 1 ..= 1024; "typical";
+            /// rate under a head in the outermost zone
+            outer_mb_per_s: f64 = 140.0, "MB/s", 0.1 ..= 10_000.0;
+                "Seagate 100516232: sustained rate";
+            /// rate under a head in the innermost zone
+            inner_mb_per_s: f64 = 70.0, "MB/s", 0.1 ..= 10_000.0;
+                "half the outer one, as the radii of 3.5-inch disks have it";
+            /// seek to the next cylinder
+            single_track: Nanos = Nanos(800_000), "time", 0 ..= 1_000_000_000;
+                "typical of 7,200 RPM";
+            /// seek between two random addresses
+            average_seek: Nanos = Nanos(8_500_000), "time", 0 ..= 1_000_000_000;
+                "typical of 7,200 RPM, reads";
+            /// seek from the first cylinder to the last
+            full_stroke: Nanos = Nanos(18_000_000), "time", 0 ..= 1_000_000_000;
+                "typical of 7,200 RPM";
+            /// change to another head of the same cylinder
+            head_switch: Nanos = Nanos(700_000), "time", 0 ..= 1_000_000_000; "typical";
+        }
+        "buffer" {
+            /// the track buffer
+            buffer: Bytes = Bytes(67_108_864), "bytes", 0 ..= 1e12;
+                "Seagate 100516232: 64 MB";
+            /// parts of the buffer, each for one sequential stream; 0 for no buffer
+            segments: u32 = 16, "segments", 0 ..= 1024; "typical";
+            /// bytes read on after a read, at most a segment
+            read_ahead: Bytes = Bytes(1_048_576), "bytes", 0 ..= 1_000_000_000; "typical";
+            /// rate of the link, for reads held by the buffer
+            link_mb_per_s: f64 = 300.0, "MB/s", 0.1 ..= 100_000.0;
+                "Seagate 100516232: SATA 3 Gb/s";
+        }
+        "queue" {
+            /// which waiting command is served next
+            schedule: Schedule = Schedule::Satf, "name"; "HPL-CSP-91-7";
+            /// waiting commands, from the oldest on, that are chosen from
+            queue_depth: u32 = 32, "commands", 1 ..= 65_536; "native command queueing of SATA";
+            /// a command that has waited so long goes first; 0s for never
+            age_limit: Nanos = Nanos(0), "time", 0 ..= 1e12; "off by default";
+        }
+        "energy" {
+            /// power while the platters turn; 0 is not given
+            idle_power: f64 = 7.0, "W", 0.0 ..= 1_000.0;
+                "Seagate Constellation ES.2 SAS product manual, rev. G, table 3 (2 TB, 3 Gb/s): \
+                 0.46 A of 5 V and 0.39 A of 12 V";
+            /// power while the arm moves, beyond the idle one; 0 is not given
+            seek_power: f64 = 5.7, "W", 0.0 ..= 1_000.0;
+                "same table: random reads draw 10.8 W, and the arm moves for 8.5 of their 12.7 ms";
+            /// power while data passes under a head, beyond the idle one; 0 is not given
+            transfer_power: f64 = 1.7, "W", 0.0 ..= 1_000.0;
+                "same table: sequential reads draw 8.7 W (writes 9.5 W)";
+        }
+    }
+}
+
+/// What the preset of the 9.1 GB disk sets over the defaults: key and value as in a stack file. No
+/// source gives its power.
+pub const CHEETAH_9LP: [(&str, &str); 17] = [
+    ("capacity", "9105018880B"),
+    ("rpm", "10045"),
+    ("heads", "12"),
+    ("zones", "11"),
+    ("outer_mb_per_s", "21.3"),
+    ("inner_mb_per_s", "14.5"),
+    ("single_track", "0.8ms"),
+    ("average_seek", "5ms"),
+    ("full_stroke", "10.6ms"),
+    ("head_switch", "0.6ms"),
+    ("buffer", "1MiB"),
+    ("read_ahead", "64KiB"),
+    ("link_mb_per_s", "80.0"),
+    ("queue_depth", "64"),
+    ("idle_power", "0.0"),
+    ("seek_power", "0.0"),
+    ("transfer_power", "0.0"),
+];
+
+impl DiskSettings {
+    /// What the geometry is made from. Errors: an inner rate above the outer one.
+    fn shape(&self) -> Result<DiskShape, SettingError> {
+        if self.inner_mb_per_s > self.outer_mb_per_s {
+            return Err(SettingError {
+                key: "inner_mb_per_s".to_owned(),
+                found: self.inner_mb_per_s.to_string(),
+                expected: format!("at most `outer_mb_per_s`, {}", self.outer_mb_per_s),
+            });
+        }
+        Ok(DiskShape {
+            capacity_bytes: self.capacity.0,
+            sector_bytes: u64::from(self.sector_bytes),
+            rpm: u64::from(self.rpm),
+            heads: u64::from(self.heads),
+            zones: u64::from(self.zones),
+            outer_rate: self.outer_mb_per_s * 1e6,
+            inner_rate: self.inner_mb_per_s * 1e6,
+            head_switch_ns: self.head_switch.0,
+            next_cylinder_ns: self.single_track.0,
+        })
+    }
+
+    fn seeks(&self) -> SeekFigures {
+        SeekFigures {
+            single_track_ns: self.single_track.0,
+            average_ns: self.average_seek.0,
+            full_stroke_ns: self.full_stroke.0,
+        }
+    }
+
+    /// The refusal of an average seek that no curve has.
+    fn refuse_average(&self, (low, high): (u64, u64)) -> SettingError {
+        let (single, full) = (self.single_track, self.full_stroke);
+        SettingError {
+            key: "average_seek".to_owned(),
+            found: format!("`{}`", self.average_seek),
+            expected: format!(
+                "{} to {} between a `single_track` of {single} and a `full_stroke` of {full}",
+                Nanos(low.min(high)),
+                Nanos(high.max(low))
+            ),
+        }
+    }
+}
+
+choices! {
+    /// The order in which waiting commands are served.
+    pub enum Schedule {
+        /// First come, first served.
+        Fifo = "fifo",
+        /// The shortest way for the arm.
+        Sstf = "sstf",
+        /// Onwards in one direction, then in the other.
+        Scan = "scan",
+        /// The least time until the first sector is under its head.
+        Satf = "satf",
+    }
+}
+
+/// A command that waits.
+#[derive(Clone, Copy, Debug)]
+struct WaitingCommand {
+    /// The command.
+    pub command: Command,
+    /// When it was submitted.
+    pub submitted_ns: u64,
+    /// First sector.
+    pub first: u64,
+    /// The sector after its last.
+    pub end: u64,
+    /// Where its first sector lies.
+    pub place: DiskPlace,
+}
+
+/// The waiting commands of one disk, in order of arrival.
+#[derive(Clone, Debug)]
+struct DiskQueue {
+    waiting: VecDeque<WaitingCommand>,
+    schedule: Schedule,
+    /// How many, from the oldest on, are chosen from.
+    depth: usize,
+    /// A command that has waited so long goes first; 0 for never.
+    age_limit_ns: u64,
+    inwards: bool,
+}
+
+impl DiskQueue {
+    /// An empty queue.
+    pub fn new(schedule: Schedule, depth: usize, age_limit_ns: u64) -> DiskQueue {
+        DiskQueue { waiting: VecDeque::new(), schedule, depth, age_limit_ns, inwards: true }
+    }
+
+    /// Commands waiting.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Adds the youngest.
+    pub fn push(&mut self, waiting: WaitingCommand) {
+        self.waiting.push_back(waiting);
+    }
+
+    /// Takes the next to serve, the arm being at `cylinder`; `access_ns` tells how long a command's
+    /// first sector takes to come under its head. Ties go to the oldest.
+    pub fn take(
+        &mut self,
+        now_ns: u64,
+        cylinder: u64,
+        access_ns: impl Fn(&WaitingCommand) -> u64,
+    ) -> Option<WaitingCommand> {
+        let oldest = self.waiting.front()?;
+        let waited_ns = now_ns.saturating_sub(oldest.submitted_ns);
+        let overdue = self.age_limit_ns > 0 && waited_ns >= self.age_limit_ns;
+        let choice = self.waiting.iter().take(self.depth).enumerate();
+        let chosen = match self.schedule {
+            _ if overdue || self.waiting.len() == 1 => 0,
+            Schedule::Fifo => 0,
+            Schedule::Sstf => nearest(choice, |waiting| waiting.place.cylinder.abs_diff(cylinder)),
+            Schedule::Satf => nearest(choice, access_ns),
+            Schedule::Scan => self.scan(cylinder),
+        };
+        self.waiting.remove(chosen)
+    }
+
+    /// The nearest in the arm's direction, which turns when there is none.
+    fn scan(&mut self, cylinder: u64) -> usize {
+        let onwards = |inwards: bool| {
+            let ahead = move |waiting: &WaitingCommand| match inwards {
+                true => waiting.place.cylinder >= cylinder,
+                false => waiting.place.cylinder <= cylinder,
+            };
+            let choice = self.waiting.iter().take(self.depth).enumerate();
+            choice
+                .filter(|(_, waiting)| ahead(waiting))
+                .min_by_key(|(index, waiting)| (waiting.place.cylinder.abs_diff(cylinder), *index))
+                .map(|(index, _)| index)
+        };
+        if let Some(found) = onwards(self.inwards) {
+            return found;
+        }
+        self.inwards = !self.inwards;
+        onwards(self.inwards).unwrap_or(0)
+    }
+}
+
+fn nearest<'a>(
+    choice: impl Iterator<Item = (usize, &'a WaitingCommand)>,
+    far: impl Fn(&WaitingCommand) -> u64,
+) -> usize {
+    choice.map(|(index, waiting)| (far(waiting), index)).min().map_or(0, |(_, index)| index)
+}
+
+/// A command on the link: when it ends, its number in order of submission, the rest.
+type OnLink = Reverse<(u64, u64, u64, u64, u64)>;
+
+/// The link, which carries one command after the other.
+#[derive(Clone, Debug)]
+struct DiskLink {
+    bytes_per_s: f64,
+    commands: BinaryHeap<OnLink>,
+    count: u64,
+    free_ns: u64,
+}
+
+impl DiskLink {
+    /// An idle link.
+    pub fn new(bytes_per_s: f64) -> DiskLink {
+        DiskLink { bytes_per_s, commands: BinaryHeap::new(), count: 0, free_ns: 0 }
+    }
+
+    /// Ends a command after `bytes` have gone over the link, from `now_ns` on or once it is free.
+    pub fn send(&mut self, command: &Command, submitted_ns: u64, now_ns: u64, bytes: u64) {
+        let time_ns = (bytes as f64 * 1e9 / self.bytes_per_s).round() as u64;
+        let finish_ns = now_ns.max(self.free_ns) + time_ns;
+        self.free_ns = finish_ns;
+        self.commands.push(Reverse((finish_ns, self.count, command.tag, submitted_ns, time_ns)));
+        self.count += 1;
+    }
+
+    /// When the next command ends.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.commands.peek().map(|Reverse(command)| command.0)
+    }
+
+    /// Takes out the next command to end.
+    pub fn complete(&mut self) -> Option<Completion> {
+        let Reverse((finish_ns, _, tag, submitted_ns, link_ns)) = self.commands.pop()?;
+        let mut spent = Spent::default();
+        spent.add(SpentPart::Link, link_ns);
+        spent.add(SpentPart::Queue, finish_ns - submitted_ns - link_ns);
+        let (submitted, finished) = (Nanos(submitted_ns), Nanos(finish_ns));
+        Some(Completion { tag, submitted, finished, spent })
+    }
+
+    /// Commands on the link.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::TenantId;
+
+    fn order(schedule: Schedule, depth: usize, age_limit_ns: u64) -> Vec<u64> {
+        let mut queue = DiskQueue::new(schedule, depth, age_limit_ns);
+        for (tag, cylinder) in [50, 10, 60, 90, 40].into_iter().enumerate() {
+            let (offset, length) = (Bytes(0), Bytes(512));
+            let tenant = TenantId(0);
+            let command = Command { tag: tag as u64, op: Op::Read, offset, length, tenant };
+            let place = DiskPlace { cylinder, head: 0, angle: 0 };
+            queue.push(WaitingCommand { command, submitted_ns: 0, first: 0, end: 1, place });
+        }
+        let mut at = 52;
+        let mut order = Vec::new();
+        while let Some(next) = queue.take(100, at, |one| 100 - one.place.cylinder) {
+            at = next.place.cylinder;
+            order.push(at);
+        }
+        order
+    }
+
+    #[test]
+    fn each_order_by_hand() {
+        assert_eq!(order(Schedule::Fifo, 32, 0), [50, 10, 60, 90, 40]);
+        assert_eq!(order(Schedule::Sstf, 32, 0), [50, 60, 40, 10, 90]);
+        assert_eq!(order(Schedule::Sstf, 2, 0), [50, 60, 90, 40, 10]);
+        assert_eq!(order(Schedule::Scan, 32, 0), [60, 90, 50, 40, 10]);
+        assert_eq!(order(Schedule::Satf, 32, 0), [90, 60, 50, 40, 10]);
+        assert_eq!(order(Schedule::Satf, 32, 100), [50, 10, 60, 90, 40], "all are overdue");
     }
 }

@@ -1,11 +1,10 @@
 //! The drive's memory: how long an access takes, and how accesses wait for each other.
 //!
-//! For: the timing under a data cache. Must never know: what is cached, or for whom. Units: bytes,
-//! nanoseconds. Source: the DDR timing of MQSim (Tavakkol et al., FAST'18). A row is opened (tRCD,
-//! tCL), then two bursts move per cycle of the data rate: 100 MT/s with bursts of 1 B move 200
-//! MB/s. Accesses of one queue are served in order, queues in turn, on each channel one at a time.
-//! Difference: an access beyond one row opens each row it touches and moves all its bytes. MQSim
-//! halves the first and divides instead of multiplying.
+//! Units: bytes, nanoseconds. Source: the DDR timing of MQSim (Tavakkol et al., FAST'18). A row is
+//! opened (tRCD, tCL), then two bursts move per cycle of the data rate: 100 MT/s with bursts of 1 B
+//! move 200 MB/s. Accesses of one queue are served in order, queues in turn, on each channel one at
+//! a time. Difference: an access beyond one row opens each row it touches and moves all its bytes.
+//! MQSim halves the first and divides instead of multiplying.
 
 use std::collections::VecDeque;
 

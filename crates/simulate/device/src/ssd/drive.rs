@@ -1,14 +1,29 @@
-//! A host interface and what stands behind it, as one device.
+//! A drive: a host interface and what stands behind it, as one device.
 //!
-//! For: the order in which both advance, and the seam [`Inside`] where a data cache can stand
-//! between interface and flash. Must never know: which inside it is. Unit: nanoseconds. At equal
-//! times, messages on the link arrive before anything inside happens.
+//! What stands behind it is an [`Inside`]: flash alone ([`Direct`], the drive [`Ssd`]), or a data
+//! cache before flash. At equal times, messages on the link arrive before anything inside happens.
+//!
+//! Without a data cache a command is cut into pages. It is done when its last page is, and its time
+//! is accounted for along that page's way. A trim forgets pages that it covers whole; a flush has
+//! nothing to wait for, because a write is done only when it is programmed.
+//!
+//! Where the drive has memory for writes ([`WriteBuffer`]), a write is done when it is in memory,
+//! and a flush waits for the data that was there before it. Writes are taken in one after the
+//! other, in the order of their arrival; one larger than the memory is taken in alone. Nothing is
+//! merged: each write goes to flash as it came, at once. Invariants (audited): what is held is the
+//! sum of the writes, and within the bound but for a single write.
+//!
+//! Units: bytes, pages, nanoseconds.
 
-use super::flash::FlashStats;
-use super::host::{Host, Slot};
-use super::link::NEVER_NS;
-use crate::{Command, Completion, Device, DeviceWork, Energy, Exposed, Report, Spent};
-use cachewright_types::{Bytes, Nanos};
+use super::flash::{Backend, DoneTransaction, FlashError, FlashStats, PageOp, Transaction};
+use super::host::{Host, Port, Slot};
+use super::link::{NEVER_NS, Wire};
+use super::pages::AddressLayout;
+use super::params::{FillMethod, SsdParams};
+use crate::{Command, Completion, Device, DeviceWork, Energy, Exposed, Report, Spent, SpentPart};
+use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
+use slab::Slab;
+use std::collections::VecDeque;
 
 /// A command that the inside has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,6 +280,410 @@ impl<I: Inside> Device for Drive<I> {
             return Err("more commands inside than at the host interface".to_owned());
         }
         Ok(())
+    }
+}
+
+/// A drive without a data cache.
+pub type Ssd = Drive<Direct>;
+
+/// The tag of a page whose write is already done: the bit and the write's number.
+const BUFFERED: u64 = 1 << 32;
+
+/// The flash, and the commands that wait for their pages.
+pub struct Direct {
+    flash: Backend,
+    layout: AddressLayout,
+    buffer: Option<WriteBuffer>,
+    /// Pages that each slot's command still waits for.
+    left: Vec<u32>,
+    outstanding: usize,
+    batch: Vec<Transaction>,
+    done: Vec<DoneTransaction>,
+}
+
+impl Ssd {
+    /// A drive as its parameters say, for one port per tenant; without ports, tenants get one of
+    /// full queue depth as they appear. Errors: the drive cannot be.
+    pub fn new(params: &SsdParams, ports: &[Port], seed: Seed) -> Result<Ssd, SettingError> {
+        params.check()?;
+        let tenants = ports.len().max(1) as u32;
+        let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
+        Ok(Drive::assemble(Host::new(params, ports), Direct::new(params, flash), params.power()))
+    }
+}
+
+/// How the addresses of a drive would be laid out, whatever it holds, without building it. Errors:
+/// the drive cannot be.
+pub fn layout_of(params: &SsdParams) -> Result<AddressLayout, SettingError> {
+    let empty = SsdParams { fill: FillMethod::Empty, ..params.clone() };
+    empty.check()?;
+    let pages = Backend::host_pages(&empty.flash(1), Seed(1)).map_err(refusal)?;
+    Ok(AddressLayout::new(params, pages))
+}
+
+/// A refusal of the back-end by key.
+pub fn refusal(error: FlashError) -> SettingError {
+    match error {
+        FlashError::Range { key, found, expected } => {
+            SettingError { key: key.to_owned(), found, expected }
+        }
+        other => SettingError {
+            key: "device".to_owned(),
+            found: "a drive that cannot be built".to_owned(),
+            expected: other.to_string(),
+        },
+    }
+}
+
+/// The layout of the addresses of a drive with this flash.
+pub fn layout(params: &SsdParams, flash: &Backend) -> AddressLayout {
+    AddressLayout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
+}
+
+impl Direct {
+    fn new(params: &SsdParams, flash: Backend) -> Direct {
+        let layout = layout(params, &flash);
+        let (left, batch, done) = (Vec::new(), Vec::new(), Vec::new());
+        let buffer = WriteBuffer::from_params(params);
+        Direct { flash, layout, buffer, left, outstanding: 0, batch, done }
+    }
+
+    /// Cuts a command into pages under a tag.
+    fn cut(&mut self, op: PageOp, tag: u64, command: &Command) {
+        self.batch.clear();
+        let (tenant, whole) = (command.tenant, self.layout.whole_page());
+        for part in self.layout.parts(command.offset, command.length) {
+            if op != PageOp::Trim || part.sectors == whole {
+                let (group, page, sectors) = (part.group, part.page, part.sectors);
+                self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
+            }
+        }
+    }
+
+    /// Writes whose data is in memory are done, and go to flash.
+    fn take_in(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
+        while let Some(taken) = self.buffer.as_mut().and_then(|buffer| buffer.take(now)) {
+            let Taken { number, command, finished: done } = taken;
+            self.cut(PageOp::Write, BUFFERED | u64::from(number), &command);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.sent(number, self.batch.len() as u32);
+            }
+            finished.push(done);
+            self.flash.submit(now, &self.batch);
+        }
+    }
+
+    /// When a write is next in memory.
+    #[inline]
+    fn intake_ns(&self) -> u64 {
+        self.buffer.as_ref().map_or(NEVER_NS, WriteBuffer::due_ns)
+    }
+
+    /// When something next happens in flash.
+    #[inline]
+    fn flash_ns(&self) -> u64 {
+        self.flash.next_due().map_or(NEVER_NS, |due| due.0)
+    }
+
+    /// The flash, to look at.
+    pub fn flash(&self) -> &Backend {
+        &self.flash
+    }
+
+    /// How addresses are laid out.
+    pub fn layout(&self) -> &AddressLayout {
+        &self.layout
+    }
+
+    /// What the flash has done up to `now`.
+    pub fn stats(&self, now: Nanos) -> FlashStats {
+        self.flash.stats(now)
+    }
+}
+
+impl Inside for Direct {
+    fn capacity(&self) -> Bytes {
+        self.layout.capacity()
+    }
+
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        command: &Command,
+        finished: &mut Vec<FinishedCommand>,
+    ) {
+        let op = match command.op {
+            Op::Read => PageOp::Read,
+            Op::Write => PageOp::Write,
+            Op::Trim => PageOp::Trim,
+            Op::Flush => {
+                let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(now, slot));
+                if !waits {
+                    finished.push(FinishedCommand { slot, spent: Spent::default() });
+                }
+                return;
+            }
+        };
+        self.cut(op, u64::from(slot.0), command);
+        if self.batch.is_empty() {
+            return finished.push(FinishedCommand { slot, spent: Spent::default() });
+        }
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| op == PageOp::Write) {
+            return buffer.write(now, slot, *command);
+        }
+        let index = slot.0 as usize;
+        if index >= self.left.len() {
+            self.left.resize(index + 1, 0);
+        }
+        self.left[index] = self.batch.len() as u32;
+        self.outstanding += 1;
+        self.flash.submit(now, &self.batch);
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        let due_ns = self.flash_ns().min(self.intake_ns());
+        Some(due_ns).filter(|due_ns| *due_ns != NEVER_NS).map(Nanos)
+    }
+
+    fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
+        let (flash_ns, intake_ns) = (self.flash_ns(), self.intake_ns());
+        let mut now = until.min(Nanos(flash_ns.min(intake_ns)));
+        if flash_ns <= now.0 {
+            now = self.flash.advance_to_done(until.min(Nanos(intake_ns)), &mut self.done);
+        }
+        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
+            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
+                buffer.programmed(now, tag as u32, finished);
+                continue;
+            }
+            let left = &mut self.left[tag as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.outstanding -= 1;
+                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
+            }
+        }
+        self.take_in(now, finished);
+        now
+    }
+
+    fn outstanding(&self) -> usize {
+        self.outstanding + self.buffer.as_ref().map_or(0, WriteBuffer::outstanding)
+    }
+
+    fn exposed(&self) -> Vec<Exposed> {
+        self.layout.exposed()
+    }
+
+    fn spend(&self, energy: &mut Energy) {
+        self.flash.spend(energy);
+    }
+
+    fn flash(&self, now: Nanos) -> Option<FlashStats> {
+        Some(self.flash.stats(now))
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.flash.audit()?;
+        let mut pages: u64 = self.left.iter().map(|left| u64::from(*left)).sum();
+        if let Some(buffer) = &self.buffer {
+            buffer.audit()?;
+            pages += buffer.pages();
+        }
+        if pages != self.flash.outstanding() as u64 {
+            let flash = self.flash.outstanding();
+            return Err(format!("commands wait for {pages} pages, flash works on {flash}"));
+        }
+        let waiting = self.left.iter().filter(|left| **left > 0).count();
+        if waiting == self.outstanding {
+            Ok(())
+        } else {
+            Err(format!("{waiting} commands wait for pages, {} are counted", self.outstanding))
+        }
+    }
+}
+
+/// A write from its place in memory to its last page in flash.
+#[derive(Clone, Copy, Debug)]
+struct BufferedWrite {
+    command: Command,
+    slot: Slot,
+    waited_ns: u64,
+    began_ns: u64,
+    /// Place in the order of being taken in.
+    order: u64,
+    /// Pages that are still to be programmed.
+    pages: u32,
+}
+
+/// A flush, and how many of the writes held before it are still there.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    slot: Slot,
+    began_ns: u64,
+    order: u64,
+    left: usize,
+}
+
+/// A write whose data is in memory.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// Its number here.
+    pub number: u32,
+    /// What it writes.
+    pub command: Command,
+    /// Its completion.
+    pub finished: FinishedCommand,
+}
+
+/// The memory of one drive.
+#[derive(Clone, Debug)]
+struct WriteBuffer {
+    capacity: u64,
+    time_ns: u64,
+    intake: Wire<u32>,
+    held: Slab<BufferedWrite>,
+    held_bytes: u64,
+    held_count: usize,
+    waiting: VecDeque<(Slot, Command, u64)>,
+    flushes: Vec<Flush>,
+    orders: u64,
+}
+
+impl WriteBuffer {
+    /// The memory that a drive has for writes, if it has some.
+    fn from_params(params: &SsdParams) -> Option<WriteBuffer> {
+        (params.write_buffer.0 > 0).then(|| WriteBuffer {
+            capacity: params.write_buffer.0,
+            time_ns: params.write_buffer_time.0,
+            intake: Wire::default(),
+            held: Slab::default(),
+            held_bytes: 0,
+            held_count: 0,
+            waiting: VecDeque::new(),
+            flushes: Vec::new(),
+            orders: 0,
+        })
+    }
+
+    /// Takes up a write, at once or when there is space.
+    pub fn write(&mut self, now: Nanos, slot: Slot, command: Command) {
+        if self.waiting.is_empty() && self.fits(command.length.0) {
+            self.begin(now.0, slot, command, now.0);
+        } else {
+            self.waiting.push_back((slot, command, now.0));
+        }
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        self.held_count == 0 || self.held_bytes + bytes <= self.capacity
+    }
+
+    fn begin(&mut self, now_ns: u64, slot: Slot, command: Command, arrived_ns: u64) {
+        let (waited_ns, began_ns, order) = (now_ns - arrived_ns, now_ns, self.orders);
+        self.orders += 1;
+        self.held_bytes += command.length.0;
+        self.held_count += 1;
+        let held = BufferedWrite { command, slot, waited_ns, began_ns, order, pages: 0 };
+        let number = self.held.insert(held) as u32;
+        self.intake.send(now_ns, self.time_ns, number);
+    }
+
+    /// When the next write is in memory.
+    #[inline]
+    pub fn due_ns(&self) -> u64 {
+        self.intake.due_ns()
+    }
+
+    /// The next write that is in memory by `now`.
+    #[inline]
+    pub fn take(&mut self, now: Nanos) -> Option<Taken> {
+        let number = self.intake.receive(now.0)?;
+        let held = self.held.get(number as usize)?;
+        let mut spent = Spent::default();
+        spent.add(SpentPart::Queue, held.waited_ns);
+        spent.add(SpentPart::Dram, now.0 - held.began_ns);
+        let finished = FinishedCommand { slot: held.slot, spent };
+        Some(Taken { number, command: held.command, finished })
+    }
+
+    /// A write that is in memory goes to flash as so many pages, at least one.
+    pub fn sent(&mut self, number: u32, pages: u32) {
+        if let Some(held) = self.held.get_mut(number as usize) {
+            held.pages = pages;
+        }
+    }
+
+    /// A page of a write is programmed. Flushes that waited for it alone go to `finished`.
+    pub fn programmed(&mut self, now: Nanos, number: u32, finished: &mut Vec<FinishedCommand>) {
+        let Some(held) = self.held.get_mut(number as usize) else { return };
+        held.pages -= 1;
+        if held.pages > 0 {
+            return;
+        }
+        let (order, bytes) = (held.order, held.command.length.0);
+        self.held.try_remove(number as usize);
+        self.held_bytes -= bytes;
+        self.held_count -= 1;
+        for flush in self.flushes.iter_mut().filter(|flush| order < flush.order) {
+            flush.left -= 1;
+        }
+        self.flushes.retain(|flush| {
+            if flush.left == 0 {
+                let mut spent = Spent::default();
+                spent.add(SpentPart::Queue, now.0 - flush.began_ns);
+                finished.push(FinishedCommand { slot: flush.slot, spent });
+            }
+            flush.left > 0
+        });
+        while let Some((slot, command, arrived_ns)) = self.waiting.front().copied() {
+            if !self.fits(command.length.0) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.begin(now.0, slot, command, arrived_ns);
+        }
+    }
+
+    /// Takes up a flush; whether it must wait.
+    pub fn flush(&mut self, now: Nanos, slot: Slot) -> bool {
+        let (order, left) = (self.orders, self.held_count);
+        if left > 0 {
+            self.flushes.push(Flush { slot, began_ns: now.0, order, left });
+        }
+        left > 0
+    }
+
+    /// Commands taken up and not yet completed.
+    pub fn outstanding(&self) -> usize {
+        self.waiting.len() + self.intake.len() + self.flushes.len()
+    }
+
+    /// Pages on their way to flash.
+    pub fn pages(&self) -> u64 {
+        self.held.iter().map(|(_, held)| u64::from(held.pages)).sum()
+    }
+
+    /// Checks every invariant. Errors: the first found broken.
+    pub fn audit(&self) -> Result<(), String> {
+        self.intake.audit()?;
+        let bytes: u64 = self.held.iter().map(|(_, held)| held.command.length.0).sum();
+        let count = self.held.iter().count();
+        if (bytes, count) != (self.held_bytes, self.held_count) {
+            let known = self.held_bytes;
+            return Err(format!("{count} writes of {bytes} bytes are held, known are {known}"));
+        }
+        if count > 1 && bytes > self.capacity {
+            return Err(format!("{bytes} bytes are held, more than {}", self.capacity));
+        }
+        let first = self.waiting.front();
+        match first {
+            Some((_, command, _)) if self.fits(command.length.0) => {
+                Err("a write waits beside space for it".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

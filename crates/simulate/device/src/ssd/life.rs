@@ -1,10 +1,9 @@
 //! How long a drive lasts under what a run does to it.
 //!
-//! For: results of replays. Must never know: how pages came to be programmed. Units: program/erase
-//! cycles, days, bytes. The projection takes the run's rate for that of every day and blocks for
-//! evenly worn; [`EraseCounts`](cachewright_ftl::EraseCounts) says how even they are. A page
-//! programmed is its share of a cycle of its block, so that short runs without an erase have a rate
-//! too.
+//! Units: program/erase cycles, days, bytes. The projection takes the run's rate for that of every
+//! day and blocks for evenly worn; [`EraseCounts`](cachewright_ftl::EraseCounts) says how even they
+//! are. A page programmed is its share of a cycle of its block, so that short runs without an erase
+//! have a rate too.
 
 use super::flash::FlashStats;
 use super::params::SsdParams;

@@ -1,9 +1,8 @@
 //! The link between host and drive: how long a message takes, and whose turn it is.
 //!
-//! For: PCIe (one wire each way) and SATA (one wire for both). Must never know: queues, commands,
-//! flash. Units: bytes, nanoseconds. Sources: PCIe 3.0 packets as MQSim counts them (Tavakkol et
-//! al., FAST'18). A payload is cut into packets, each with the overhead of its header and of the
-//! layers below. A read request carries an address and no payload.
+//! Units: bytes, nanoseconds. Sources: PCIe 3.0 packets as MQSim counts them (Tavakkol et al.,
+//! FAST'18). A payload is cut into packets, each with the overhead of its header and of the layers
+//! below. A read request carries an address and no payload.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,8 @@
-//! A solid-state drive: host interface, memory timing and flash.
+//! A solid-state drive: host interface, memory timing and flash, each a value of its own.
 //!
-//! For: the parts of a drive as separate values, and the drive without a data cache made of them.
-//! Must never know: caches, policies. Units: bytes, nanoseconds of simulated time.
+//! [`Ssd`] is the drive without a data cache; a data cache goes between interface and flash. Units:
+//! bytes, nanoseconds of simulated time.
 
-mod buffer;
-pub mod direct;
 pub mod dram;
 pub mod drive;
 pub mod flash;
@@ -16,7 +14,7 @@ pub mod pages;
 pub mod params;
 pub mod presets;
 
-pub use direct::Ssd;
+pub use drive::Ssd;
 pub use life::{Life, Rated};
 pub use params::SsdParams;
 pub use presets::{PRESETS, Preset, preset};

@@ -1,8 +1,7 @@
 //! Byte ranges cut at page borders.
 //!
-//! For: the pages a command touches, which of their sectors, and the channel group they belong to.
-//! Must never know: what becomes of them. Units: bytes at the border; pages and sectors inside. The
-//! groups' ranges of addresses follow each other.
+//! Units: bytes at the border; pages and sectors inside. The groups' ranges of addresses follow
+//! each other.
 
 use super::params::SsdParams;
 use crate::Exposed;

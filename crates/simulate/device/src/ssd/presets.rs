@@ -1,14 +1,13 @@
 //! Published drives, as what each sets over the defaults.
 //!
-//! For: names in stack files and tables. Must never know: how a drive works. The defaults are the
-//! first preset; units are those of the parameters. What a source does not say is typical of its
-//! time, and the sentence says so.
+//! The defaults are the first preset; units are those of the parameters. What a source does not say
+//! is typical of its time, and the sentence says so.
 
 use super::params::{Declared, SsdParams};
 use cachewright_types::{SettingError, Value, nearest};
 
 /// What a preset sets: keys and values as text of a stack file, without quotes.
-pub type PresetPairs = &'static [(&'static str, &'static str)];
+type PresetPairs = &'static [(&'static str, &'static str)];
 
 /// A drive by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! A log-structured store on a device: pages are appended to segments, and segments are cleaned.
 //!
-//! For: volumes on flash that the host keeps as a log, as the prototypes of SepBIT (FAST'22,
-//! section 5) and stores on zones do. A translation layer of `decide/ftl` decides placement and
-//! cleaning, the same as inside a drive and under `wa`. This module carries it out on any
-//! [`Device`](crate::Device). Must never know: schemes, caches, stack files. Units: bytes at the
-//! border, pages and segments inside, nanoseconds. The rules:
+//! It is what volumes on flash are that the host keeps as a log, as the prototypes of SepBIT
+//! (FAST'22, section 5) and stores on zones do. A translation layer of `decide/ftl` decides
+//! placement and cleaning, the same as inside a drive and under `wa`. This module carries it out on
+//! any [`Device`](crate::Device). Units: bytes at the border, pages and segments inside,
+//! nanoseconds. The rules:
 //!
 //! - a command is cut at page borders; pages side by side in a segment are one command beneath;
 //! - a page written in part is read before, unless it is in memory;
@@ -15,24 +15,11 @@
 //! - cleaning steps back behind requests until one waits for it ([`StoreSettings`]);
 //! - a trim forgets pages that it covers whole, a flush goes through to the device.
 
-mod audit;
-mod beneath;
-mod cleaning;
-mod flow;
-mod lives;
 mod log_store;
-mod move_queue;
-mod page_writes;
 mod reads;
-mod requests;
-pub mod settings;
-mod sizes;
+mod segments;
 pub mod stats;
-mod stored_pages;
-mod translation;
-mod under_way;
 mod writes;
 
-pub use log_store::{LogStore, StoreError, StoreLayer};
-pub use settings::{Initial, StoreSettings};
+pub use log_store::{Initial, LogStore, StoreError, StoreLayer, StoreSettings};
 pub use stats::{StoreReads, StoreStats};

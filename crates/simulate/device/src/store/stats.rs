@@ -1,7 +1,6 @@
 //! What a log-structured store has done.
 //!
-//! For: results. Must never know: the store's state. Units: pages, segments, commands to the device
-//! beneath.
+//! Units: pages, segments, commands to the device beneath.
 
 use cachewright_ftl::FtlCounts;
 

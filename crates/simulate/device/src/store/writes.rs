@@ -1,15 +1,17 @@
-//! Writes: pages on their way to the device, and the commands that append them.
+//! Writes and trims of a store: pages on their way to the device, and the commands that append
+//! them.
 //!
-//! For: writes and trims of requests, and the order of appends. Must never know: how segments are
-//! chosen. Units: pages. A page is ready when what it needs is in memory. Ready pages side by side
-//! in an open segment are one command, those of requests first.
+//! A page is ready when what it needs is in memory. Ready pages side by side in an open segment are
+//! one command, those of requests first. A place is a life and a page within its segment. Units:
+//! pages.
 
-use super::lives::ReadyRun;
-use super::log_store::LogStore;
-use super::under_way::{OpenPageWrite, PageOwner, PagePlace, SubCommand};
+use super::log_store::{LogStore, OpenPageWrite, PageOwner, PagePlace, SubCommand};
+use super::segments::ReadyRun;
 use crate::{Command, Spent, SpentPart};
 use cachewright_ftl::{Address, HostRequest};
 use cachewright_types::{Op, TenantId};
+use hashbrown::HashMap;
+use slab::Slab;
 
 impl LogStore {
     /// Begins a write of a request.
@@ -156,5 +158,126 @@ impl LogStore {
         }
         self.lives.end_append(life);
         self.end_if_over(life);
+    }
+}
+
+/// Pages on their way, by number and by place.
+#[derive(Clone, Debug, Default)]
+pub struct PageWrites {
+    writes: Slab<OpenPageWrite>,
+    /// The page on its way to each place.
+    places: HashMap<(u32, u32), u32, foldhash::fast::FixedState>,
+}
+
+impl PageWrites {
+    /// A page is on its way; returns its number.
+    pub fn begin(&mut self, write: OpenPageWrite) -> u32 {
+        let place = (write.life, write.offset);
+        let number = self.writes.insert(write) as u32;
+        self.places.insert(place, number);
+        number
+    }
+
+    /// A page on its way.
+    pub fn get(&self, number: u32) -> Option<&OpenPageWrite> {
+        self.writes.get(number as usize)
+    }
+
+    /// A page on its way, to be changed.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut OpenPageWrite> {
+        self.writes.get_mut(number as usize)
+    }
+
+    /// Where the page of a place can be read: there, or on its way to it.
+    pub fn source_of(&self, life: u32, offset: u32) -> PagePlace {
+        let coming =
+            self.places.get(&(life, offset)).and_then(|write| self.writes.get(*write as usize));
+        match coming {
+            None => PagePlace::At { life, offset },
+            Some(write) => match write.from {
+                Some((life, offset)) => PagePlace::At { life, offset },
+                None => PagePlace::Memory,
+            },
+        }
+    }
+
+    /// A page has arrived at a place; returns what was known of it.
+    pub fn end(&mut self, life: u32, offset: u32) -> Option<OpenPageWrite> {
+        let number = self.places.remove(&(life, offset))?;
+        self.writes.try_remove(number as usize)
+    }
+
+    /// Pages on their way.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// All pages on their way.
+    pub fn iter(&self) -> impl Iterator<Item = &OpenPageWrite> {
+        self.writes.iter().map(|(_, write)| write)
+    }
+
+    /// Checks that every page goes to a place of its own. Errors: the rule broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        let (pages, places) = (self.writes.len(), self.places.len());
+        if pages == places {
+            Ok(())
+        } else {
+            Err(format!("{pages} pages are on their way to {places} places"))
+        }
+    }
+}
+/// A place without a page.
+const NOTHING: u32 = u32::MAX;
+
+/// What lies where; nothing is known until it is followed.
+#[derive(Clone, Debug, Default)]
+pub struct StoredPages {
+    by_place: Option<Vec<u32>>,
+    /// Reads of a place where the page was not.
+    lost: u64,
+}
+
+impl StoredPages {
+    /// Follows so many places from now on, which hold `pages`: place and page.
+    pub fn follow(&mut self, places: usize, pages: impl Iterator<Item = (u64, u32)>) {
+        let mut by_place = vec![NOTHING; places];
+        for (place, page) in pages {
+            by_place[place as usize] = page;
+        }
+        self.by_place = Some(by_place);
+    }
+
+    /// A page has arrived at a place.
+    pub fn write(&mut self, place: u64, page: u32) {
+        if let Some(by_place) = &mut self.by_place {
+            by_place[place as usize] = page;
+        }
+    }
+
+    /// A page is read at a place.
+    pub fn read(&mut self, place: u64, page: u32) {
+        self.lost += u64::from(!self.holds(place, page));
+    }
+
+    /// Places from `first` on are reset.
+    pub fn reset(&mut self, first: u64, places: u32) {
+        if let Some(by_place) = &mut self.by_place {
+            by_place[first as usize..][..places as usize].fill(NOTHING);
+        }
+    }
+
+    /// Whether a place holds a page, as far as is known.
+    pub fn holds(&self, place: u64, page: u32) -> bool {
+        self.by_place.as_ref().is_none_or(|pages| pages[place as usize] == page)
+    }
+
+    /// Checks that every page was read where it was. Errors: how many were not, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        if self.lost == 0 {
+            Ok(())
+        } else {
+            Err(format!("{} pages were read where they were not", self.lost))
+        }
     }
 }

@@ -3,11 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+use cachewright_device::SpentPart;
+use cachewright_device::device::Spent;
 use cachewright_device::ssd::flash::{
     Backend, CellKind, DoneTransaction, FlashParams, InitialFill, MapCache, PageOp, Transaction,
     Unwritten,
 };
-use cachewright_device::{SpentPart, seam::Spent};
 use cachewright_types::{Nanos, Seed, TenantId, Value};
 
 const WHOLE: u64 = 0xFFFF;

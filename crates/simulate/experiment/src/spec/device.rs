@@ -1,7 +1,7 @@
 //! The devices of a stack: the `[device.cache]`, `[device.backing]` and `[device.ssd]` tables, and
 //! what can stand in them.
 
-use cachewright_device::ssd::direct::layout_of;
+use cachewright_device::ssd::drive::layout_of;
 use cachewright_device::ssd::{SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, MODELS, Striped, model};

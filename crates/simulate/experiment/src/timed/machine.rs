@@ -12,7 +12,7 @@ use crate::spec::{Front, StackSpec};
 use crate::wa::{label, log};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::SsdParams;
-use cachewright_device::ssd::direct::layout_of;
+use cachewright_device::ssd::drive::layout_of;
 use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::params::ChannelGroups;
 use cachewright_device::store::{LogStore, StoreError, StoreStats};

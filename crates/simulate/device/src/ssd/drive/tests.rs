@@ -1,13 +1,8 @@
-//! A drive whose inside takes the same time for every command.
-//!
-//! For: the order of host interface and inside. Must never know: flash.
-
 use super::*;
-use crate::SpentPart;
 use crate::ssd::host::Port;
 use crate::ssd::params::SsdParams;
 use cachewright_types::declare::Declared;
-use cachewright_types::{Op, TenantId, Value};
+use cachewright_types::{TenantId, Value};
 
 /// An inside that takes the same time for every command, all at once.
 struct Flat {

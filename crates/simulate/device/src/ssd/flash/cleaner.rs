@@ -1,16 +1,15 @@
-//! Cleaning: what the translation layer decided becomes reads, programs and erases.
+//! Cleaning and wear levelling: what the translation layer decided becomes reads, programs and
+//! erases.
 //!
-//! For: moves of valid pages, erases once all of them are done, wear levelling, and where cleaning
-//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. The mapping counts a
-//! page as moved at once. Its old place is read until the new one is programmed. A request
-//! therefore waits for cleaning only on a shared die, and no page is lost.
+//! The mapping counts a page as moved at once. Its old place is read until the new one is
+//! programmed, and a block is erased once all its moves are done. A request therefore waits for
+//! cleaning only on a shared die, and no page is lost. Units: pages, blocks.
 
 use super::address_space::AddressSpace;
 use super::executor::{DataSource, Executor};
-use super::ids::{JobId, LayerId, WorkId};
-use super::jobs::{EraseJob, EraseJobs};
+use super::geometry::{EraseSerial, JobId, LayerId, WorkId};
 use super::params::FlashParams;
-use super::work::{EraseOrder, FlashWork, PageTransfer, WorkPurpose};
+use super::work::{FlashWork, WorkPurpose};
 use cachewright_ftl::Address;
 use cachewright_ftl::layer::LayerStep;
 
@@ -79,8 +78,8 @@ impl FlashCleaner {
                 LayerStep::Meta { to } => {
                     let id = executor.add(WorkPurpose::Meta, |work| {
                         work.group = layer.group;
-                        work.transfer.target = space.place(layer, to);
-                        work.transfer.program_bytes = self.page_bytes;
+                        work.target = space.place(layer, to);
+                        work.program_bytes = self.page_bytes;
                     });
                     executor.aim(id);
                     executor.program(id);
@@ -106,11 +105,13 @@ impl FlashCleaner {
         let (source, target) = (space.place(layer, from), space.place(layer, to));
         let data = executor.find(source);
         let in_plane = source.plane == target.plane && data == DataSource::Flash(source);
-        let (read_bytes, program_bytes) = (self.page_bytes, self.page_bytes);
         let id = executor.add(WorkPurpose::Move, |work| {
             (work.group, work.page) = (layer.group, page);
-            work.transfer = PageTransfer { source, target, read_bytes, program_bytes };
-            work.erases = EraseOrder::of_job(job);
+            work.source = source;
+            work.target = target;
+            work.read_bytes = self.page_bytes;
+            work.program_bytes = self.page_bytes;
+            work.job = job;
             work.copy_back = self.copy_back && in_plane;
         });
         executor.aim(id);
@@ -142,8 +143,10 @@ impl FlashCleaner {
         self.jobs.await_erases(job, planes.len() as u32);
         for plane in planes {
             executor.erase(|work| {
-                (work.group, work.erases) = (layer.group, EraseOrder::of_job(job));
-                (work.transfer.target.plane, work.transfer.target.block) = (*plane, block);
+                work.group = layer.group;
+                work.job = job;
+                work.target.plane = *plane;
+                work.target.block = block;
             });
         }
     }
@@ -157,8 +160,7 @@ impl FlashCleaner {
 
     /// A block of one plane has been erased.
     pub fn erased(&mut self, space: &AddressSpace, id: WorkId, executor: &mut Executor) {
-        let FlashWork { erases, transfer, .. } = *executor.work(id);
-        let (job, target) = (erases.job, transfer.target);
+        let FlashWork { job, target, .. } = *executor.work(id);
         executor.remove(id);
         executor.counters().erases += 1;
         let EraseJob { layer, serial, .. } = *self.jobs.get(job);
@@ -213,5 +215,93 @@ impl FlashCleaner {
             return Err(format!("{jobs} and {erases} {words}"));
         }
         Ok(())
+    }
+}
+
+/// One block on its way to be erased.
+#[derive(Clone, Copy, Debug)]
+struct EraseJob {
+    /// Its layer.
+    pub layer: LayerId,
+    /// Its block, once the layer has named it.
+    pub block: u32,
+    /// The number of its erase.
+    pub serial: EraseSerial,
+    /// Programs that come before the erase: of pages moved, and of pages still on their way to the
+    /// block.
+    programs_left: u32,
+    erases_left: u32,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+struct EraseJobs {
+    jobs: Vec<EraseJob>,
+    free: Vec<JobId>,
+    /// Numbers given to erases so far.
+    serials: u32,
+}
+
+impl EraseJobs {
+    /// A new job.
+    pub fn open(&mut self, layer: LayerId) -> JobId {
+        self.serials += 1;
+        let serial = EraseSerial(self.serials);
+        let job = EraseJob { layer, block: 0, serial, programs_left: 0, erases_left: 0 };
+        match self.free.pop() {
+            Some(id) => {
+                self.jobs[id.index()] = job;
+                id
+            }
+            None => {
+                self.jobs.push(job);
+                JobId(self.jobs.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// A job.
+    pub fn get(&self, id: JobId) -> &EraseJob {
+        &self.jobs[id.index()]
+    }
+
+    /// The block of a job is known.
+    fn name_block(&mut self, id: JobId, block: u32) {
+        self.jobs[id.index()].block = block;
+    }
+
+    /// More programs come before the erase; how many do now.
+    fn await_programs(&mut self, id: JobId, programs: u32) -> u32 {
+        let left = &mut self.jobs[id.index()].programs_left;
+        *left += programs;
+        *left
+    }
+
+    /// A program is done; whether it was the last.
+    pub fn program_done(&mut self, id: JobId) -> bool {
+        let left = &mut self.jobs[id.index()].programs_left;
+        assert!(*left > 0, "a job waits for each of its programs once");
+        *left -= 1;
+        *left == 0
+    }
+
+    /// The block is erased in so many planes.
+    fn await_erases(&mut self, id: JobId, planes: u32) {
+        self.jobs[id.index()].erases_left = planes;
+    }
+
+    /// The block is erased in one plane more; the job is closed with the last.
+    fn erase_done(&mut self, id: JobId) {
+        let left = &mut self.jobs[id.index()].erases_left;
+        assert!(*left > 0, "a block is erased once in each plane");
+        *left -= 1;
+        if *left == 0 {
+            self.free.push(id);
+        }
+    }
+
+    /// Blocks under way.
+    pub fn len(&self) -> usize {
+        self.jobs.len() - self.free.len()
     }
 }

@@ -1,25 +1,18 @@
 //! What translator and cleaner give work to: reads, programs and erases, until data is where it
 //! should be.
 //!
-//! For: where the data of a page is (on flash, in the controller, on its way), transactions that
-//! wait for others, predictions before programs, completions. Must never know: the map, layers,
-//! victims. Units: pages, nanoseconds. A page is read in the controller if its data is there, and
-//! at its old place if it is still to be moved. A page that waits for the rest of itself is waited
-//! for.
+//! A page is read in the controller if its data is there, and at its old place if it is still to be
+//! moved. A page that waits for the rest of itself is waited for. Units: pages, nanoseconds.
 
-use super::calendar::FlashEvent;
-use super::counters::Counters;
-use super::ids::{JobId, PhysicalPage, PlaneId, WorkId};
-use super::in_flight::FlashInFlight;
+use super::backend::FlashEvent;
+use super::geometry::{FlashShape, JobId, PhysicalPage, PlaneId, WorkId};
 use super::params::FlashParams;
-use super::pending::PendingPrograms;
-use super::predictor::BusyPredictor;
-use super::request::DoneTransaction;
-use super::scheduler::Scheduler;
-use super::stats::FlashStats;
-use super::work::{FlashWork, WorkPurpose, WorkStep};
-use crate::spent::SpentPart;
+use super::scheduler::{BusyPredictor, Scheduler};
+use super::stats::{Counters, FlashStats};
+use super::work::{DoneTransaction, FlashInFlight, FlashWork, WorkPurpose, WorkStep};
+use crate::device::SpentPart;
 use cachewright_types::Nanos;
+use hashbrown::HashMap;
 
 /// Where data that is wanted is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +134,7 @@ impl Executor {
         let work = &mut self.flight.work[id];
         work.time.account(SpentPart::Queue, now);
         let done =
-            DoneTransaction { tag: work.host.tag, finished: Nanos(now), spent: work.time.spent() };
+            DoneTransaction { tag: work.tag, finished: Nanos(now), spent: work.time.spent() };
         self.outstanding -= 1;
         self.done.push(done);
         self.flight.work.remove(id);
@@ -155,7 +148,7 @@ impl Executor {
         let other = &self.flight.work[writer];
         let unmoved = other.step == WorkStep::Read || other.copy_back;
         match (other.purpose, other.step) {
-            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.transfer.source),
+            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.source),
             (_, WorkStep::Program | WorkStep::Deciding) => DataSource::Controller,
             _ => DataSource::After(writer),
         }
@@ -165,11 +158,11 @@ impl Executor {
     /// if one is still to come.
     #[inline]
     pub fn aim(&mut self, id: WorkId) {
-        let target = self.flight.work[id].transfer.target;
+        let target = self.flight.work[id].target;
         self.pending.insert(target, id);
         let queues = &self.scheduler.unit_of(target.plane).queues;
         if !queues.spares_all() {
-            self.flight.work[id].erases.first = queues.erase_before(target);
+            self.flight.work[id].erase_before = queues.erase_before(target);
         }
     }
 
@@ -191,7 +184,7 @@ impl Executor {
     /// Reads a page of flash for a transaction.
     fn read_flash(&mut self, id: WorkId, page: PhysicalPage) {
         let work = &mut self.flight.work[id];
-        work.transfer.source = page;
+        work.source = page;
         let at_once = self.alone && !work.copy_back;
         if at_once && self.scheduler.begin_at_once(&mut self.flight, id) {
             return;
@@ -227,7 +220,7 @@ impl Executor {
     /// A page has been programmed: its data is on flash.
     pub fn programmed(&mut self, id: WorkId) {
         let work = &self.flight.work[id];
-        self.pending.remove(work.transfer.target, id);
+        self.pending.remove(work.target, id);
         let counters = &mut self.flight.counters;
         let counter = match work.purpose {
             WorkPurpose::HostWrite => &mut counters.programs.host,
@@ -265,7 +258,7 @@ impl Executor {
     pub fn delay(&mut self, job: JobId, plane: PlaneId, block: u32) -> u32 {
         let mut programs = 0;
         for writer in self.pending.writers_of(plane, block) {
-            self.flight.work[writer].erases.delays = job;
+            self.flight.work[writer].delayed_job = job;
             programs += 1;
         }
         programs
@@ -337,7 +330,7 @@ impl Executor {
     /// Everything that must hold between calls. Whether anything is to come.
     pub fn audit(&self) -> Result<bool, String> {
         self.scheduler.audit(&self.flight)?;
-        self.pending.audit(|id| self.flight.work[id].transfer.target)?;
+        self.pending.audit(|id| self.flight.work[id].target)?;
         self.flight.calendar.audit()
     }
 
@@ -353,5 +346,75 @@ impl Executor {
             return Err(format!("{count} {what} are left and nothing is to come"));
         }
         self.scheduler.audit_rest()
+    }
+}
+
+/// Programs that are to come.
+#[derive(Clone, Debug)]
+struct PendingPrograms {
+    /// By the number of the physical page.
+    writers: HashMap<u32, WorkId, foldhash::fast::FixedState>,
+    blocks_per_plane: u32,
+    pages_per_block: u32,
+}
+
+impl PendingPrograms {
+    /// No program is to come.
+    pub fn new(shape: &FlashShape) -> PendingPrograms {
+        PendingPrograms {
+            writers: HashMap::default(),
+            blocks_per_plane: shape.blocks_per_plane,
+            pages_per_block: shape.pages_per_block,
+        }
+    }
+
+    /// The number of a physical page.
+    #[inline]
+    fn number(&self, page: PhysicalPage) -> u32 {
+        (page.plane.0 * self.blocks_per_plane + page.block) * self.pages_per_block + page.page
+    }
+
+    /// A page will be programmed.
+    #[inline]
+    pub fn insert(&mut self, page: PhysicalPage, writer: WorkId) {
+        let number = self.number(page);
+        self.writers.insert(number, writer);
+    }
+
+    /// The transaction that will program a page, if there is one.
+    #[inline]
+    pub fn writer(&self, page: PhysicalPage) -> Option<WorkId> {
+        self.writers.get(&self.number(page)).copied()
+    }
+
+    /// A transaction has programmed a page, which another may be about to program again.
+    #[inline]
+    pub fn remove(&mut self, page: PhysicalPage, writer: WorkId) {
+        let number = self.number(page);
+        if self.writers.get(&number) == Some(&writer) {
+            self.writers.remove(&number);
+        }
+    }
+
+    /// The transactions that will program pages of a block.
+    fn writers_of(&self, plane: PlaneId, block: u32) -> impl Iterator<Item = WorkId> {
+        let pages = if self.writers.is_empty() { 0 } else { self.pages_per_block };
+        (0..pages).filter_map(move |page| self.writer(PhysicalPage { plane, block, page }))
+    }
+
+    /// Pages to program.
+    pub fn len(&self) -> usize {
+        self.writers.len()
+    }
+
+    /// Each page is the target of the transaction that will program it.
+    pub fn audit(&self, target: impl Fn(WorkId) -> PhysicalPage) -> Result<(), String> {
+        for (number, id) in &self.writers {
+            let found = self.number(target(*id));
+            if found != *number {
+                return Err(format!("physical page {number} is written by work on page {found}"));
+            }
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
-//! A value for each of some pages, by the page's number.
+//! A value for each of some pages, by the page's number, and the sectors with data of pages in
+//! part.
 //!
-//! For: numbers spread over a table of many megabytes, where a look-up costs one line of memory.
-//! Must never know: what a page or a value is. Open addressing with linear probing; at most three
-//! quarters of the buckets are used. A page that is removed leaves no mark: those behind it move
-//! up (Knuth, The Art of Computer Programming 3, section 6.4, algorithm R).
+//! Numbers are spread over a table of many megabytes, where a look-up costs one line of memory.
+//! Open addressing with linear probing; at most three quarters of the buckets are used. A page that
+//! is removed leaves no mark: those behind it move up (Knuth, The Art of Computer Programming 3,
+//! section 6.4, algorithm R).
 
 use cachewright_memory::prefetch;
 
@@ -121,6 +122,52 @@ impl<V: Copy + Default> PageMap<V> {
         for (key, value) in old.into_iter().filter(|(key, _)| *key != 0) {
             let bucket = self.find(key - 1);
             self.buckets[bucket] = (key, value);
+        }
+    }
+}
+
+/// Masks of sectors, by the number of the page over all groups.
+#[derive(Clone, Debug)]
+pub struct SectorMasks {
+    /// Pages where not all sectors hold data.
+    partial: PageMap<u64>,
+    whole: u64,
+}
+
+impl SectorMasks {
+    /// All pages of so many sectors are whole.
+    pub fn new(sectors_per_page: u32) -> SectorMasks {
+        SectorMasks { partial: PageMap::default(), whole: u64::MAX >> (64 - sectors_per_page) }
+    }
+
+    /// The mask of all sectors of a page.
+    #[inline]
+    pub fn whole(&self) -> u64 {
+        self.whole
+    }
+
+    /// Sectors of a mapped page that hold data.
+    #[inline]
+    pub fn get(&self, page: u32) -> u64 {
+        if self.partial.is_empty() {
+            return self.whole;
+        }
+        self.partial.get(page).unwrap_or(self.whole)
+    }
+
+    /// Starts to load what [`SectorMasks::get`] and [`SectorMasks::set`] of a page read first.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.partial.prefetch(page);
+    }
+
+    /// Notes which sectors of a page hold data.
+    #[inline]
+    pub fn set(&mut self, page: u32, sectors: u64) {
+        if sectors != self.whole {
+            self.partial.insert(page, sectors);
+        } else if !self.partial.is_empty() {
+            self.partial.remove(page);
         }
     }
 }

@@ -1,15 +1,18 @@
-//! What a flash back-end is made of, as plain numbers.
+//! What a flash back-end is made of, as plain numbers, and the refusal of devices that cannot be.
 //!
-//! For: the values the back-end is built from, and the golden base as an example. Must never know:
-//! stack files, presets, ranges for users (the SSD's parameter table has them). Units: bytes,
-//! nanoseconds, counts, shares; each name says which. Source: MQSim (FAST'18) for the meaning of
-//! shares and thresholds, ONFI 4.0 (NV-DDR2) for the bus.
+//! Units: bytes, nanoseconds, counts, shares; each name says which. Source: MQSim (FAST'18) for the
+//! meaning of shares and thresholds, ONFI 4.0 (NV-DDR2) for the bus.
+//!
+//! Classes of tenants follow MQSim's `TSU_Priority_OutOfOrder`: urgent commands first; the others
+//! take turns in rounds, of which `high` has four, `medium` two and `low` one. Difference: MQSim
+//! gives up after four rounds and may return nothing while a command of class `low` waits.
 
-use super::bus::Bus;
-use super::order::PlaneOrder;
-use super::priority::Priority;
-use super::shape::FlashShape;
+use super::backend::MAX_INDEX;
+use super::geometry::{FlashShape, MAX_PLANES, PlaneOrder};
+use super::hardware::Bus;
+use cachewright_ftl::FtlError;
 use cachewright_types::{Value, choices};
+use thiserror::Error;
 
 choices! {
     /// Bits per cell: how many kinds of pages with times of their own there are.
@@ -279,9 +282,230 @@ impl FlashParams {
     }
 }
 
+/// Units of a channel: their mask is one word.
+const MAX_UNITS: u32 = 64;
+
+/// Checks all parameters. Errors: the first one out of its range, by key and value.
+pub fn check(params: &FlashParams) -> Result<(), FlashError> {
+    shape(params)?;
+    shares(params)?;
+    groups(params)?;
+    let cell = &params.cell;
+    let longest = 1_000_000_000_000;
+    for (key, times) in [("read", cell.read_ns), ("program", cell.program_ns)] {
+        for time in times {
+            range(key, time, 1, longest)?;
+        }
+    }
+    range("erase", cell.erase_ns, 1, longest)?;
+    range("bus unit", params.bus.unit_ps, 1, longest)?;
+    range("bus unit bytes", params.bus.unit_bytes.into(), 1, 64)?;
+    if let MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes } = params.map {
+        let page = u64::from(params.shape.page_bytes);
+        range("map entry bytes", entry_bytes.into(), 1, page)?;
+        range("stored map entry bytes", stored_bytes.into(), 1, page)?;
+        range("map cache tenants", tenants.into(), 1, u64::from(u16::MAX))?;
+        let min = u64::from(entry_bytes) * u64::from(tenants);
+        range("map cache bytes", bytes, min, u64::from(u32::MAX - 1) * u64::from(entry_bytes))?;
+        range("map read bytes", read_bytes.into(), 1, page)?;
+    }
+    Ok(())
+}
+
+fn shape(params: &FlashParams) -> Result<(), FlashError> {
+    let shape = &params.shape;
+    let max = u64::from(u16::MAX);
+    range("channels", shape.channels.into(), 1, max)?;
+    range("chips per channel", shape.chips_per_channel.into(), 1, MAX_UNITS.into())?;
+    range("dies per chip", shape.dies_per_chip.into(), 1, MAX_UNITS.into())?;
+    range("planes per die", shape.planes_per_die.into(), 1, MAX_PLANES.into())?;
+    range("blocks per plane", shape.blocks_per_plane.into(), 4, 1 << 24)?;
+    range("pages per block", shape.pages_per_block.into(), 2, 1 << 20)?;
+    range("page bytes", shape.page_bytes.into(), shape.sector_bytes.max(1).into(), 1 << 24)?;
+    let sectors = shape.page_bytes / shape.sector_bytes.max(1);
+    if !shape.page_bytes.is_multiple_of(shape.sector_bytes) || sectors > 64 {
+        let found = format!("{} of a page of {} bytes", shape.sector_bytes, shape.page_bytes);
+        let expected = "1 to 64 whole sectors in a page".to_owned();
+        return Err(FlashError::Range { key: "sector bytes", found, expected });
+    }
+    let dies = if params.schedule.die_interleave { shape.dies_per_chip } else { 1 };
+    let units = u64::from(shape.chips_per_channel) * u64::from(dies);
+    range("units per channel", units, 1, MAX_UNITS.into())?;
+    range("units", units * u64::from(shape.channels), 1, u64::from(MAX_INDEX))?;
+    let per_unit = u64::from(shape.planes_per_die) * u64::from(shape.dies_per_chip);
+    range("planes of a chip", per_unit, 1, 64)?;
+    let planes = u64::from(shape.channels)
+        * u64::from(shape.chips_per_channel)
+        * u64::from(shape.dies_per_chip)
+        * u64::from(shape.planes_per_die);
+    let pages = planes * u64::from(shape.blocks_per_plane) * u64::from(shape.pages_per_block);
+    range("pages of the device", pages, 1, u64::from(u32::MAX - 1))
+}
+
+fn shares(params: &FlashParams) -> Result<(), FlashError> {
+    let collect = &params.collect;
+    let share = |key, found: f64, low: f64, high: f64| {
+        if (low..=high).contains(&found) {
+            return Ok(());
+        }
+        let expected = format!("{low} to {high}");
+        Err(FlashError::Range { key, found: found.to_string(), expected })
+    };
+    share("over-provisioning", collect.over_provisioning, 0.0, 0.95)?;
+    share("soft threshold", collect.soft_threshold, 0.0, 0.5)?;
+    share("hard threshold", collect.hard_threshold, 0.0, collect.soft_threshold)?;
+    match params.fill {
+        InitialFill::Empty => Ok(()),
+        InitialFill::Analytic { occupancy } => share("occupancy", occupancy, 0.0, 1.0),
+        InitialFill::Replay { occupancy, overwrites } => {
+            share("occupancy", occupancy, 0.0, 1.0)?;
+            share("overwrites", overwrites, 0.0, 1000.0)
+        }
+    }
+}
+
+fn groups(params: &FlashParams) -> Result<(), FlashError> {
+    let channels = params.shape.channels;
+    let mut taken = vec![false; channels as usize];
+    for (group, members) in params.layout.groups.iter().enumerate() {
+        if members.is_empty() {
+            let expected = "at least one channel".to_owned();
+            let found = format!("group {group} without channels");
+            return Err(FlashError::Range { key: "channel groups", found, expected });
+        }
+        for channel in members {
+            match taken.get_mut(*channel as usize) {
+                Some(taken) if !*taken => *taken = true,
+                _ => {
+                    let expected = format!("each of 0..{channels} in one group at most");
+                    return Err(FlashError::Group { group, channel: *channel, expected });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn range(key: &'static str, found: u64, low: u64, high: u64) -> Result<(), FlashError> {
+    if (low..=high).contains(&found) {
+        return Ok(());
+    }
+    let expected = format!("{low} to {high}");
+    Err(FlashError::Range { key, found: found.to_string(), expected })
+}
+
+/// Why a back-end could not be built.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum FlashError {
+    /// A number lies outside its range.
+    #[error("`{key}`: found {found}, expected {expected}")]
+    Range {
+        /// The parameter.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What is accepted.
+        expected: String,
+    },
+    /// A group of channels names one that is not there, or that another group has.
+    #[error("channel group {group}: found channel {channel}, expected {expected}")]
+    Group {
+        /// The group.
+        group: usize,
+        /// The channel.
+        channel: u32,
+        /// What is accepted.
+        expected: String,
+    },
+    /// A separation that must know when a page is written again.
+    #[error(
+        "separation `{separation}`: needs the future of each page, which a device does not have"
+    )]
+    Future {
+        /// The scheme.
+        separation: &'static str,
+    },
+    /// The translation layer refuses.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+}
+/// Weights by class; `urgent` is outside the rounds.
+const WEIGHTS: [u32; 4] = [u32::MAX, 4, 2, 1];
+/// Turns after which they begin anew: the largest weight.
+const TURNS: u32 = 4;
+
+/// The class of a tenant, the first served first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// Before all others.
+    Urgent,
+    /// Four turns of seven.
+    #[default]
+    High,
+    /// Two turns of seven.
+    Medium,
+    /// One turn of seven.
+    Low,
+}
+
+impl Priority {
+    /// All, in the order of their numbers.
+    pub const ALL: [Priority; 4] =
+        [Priority::Urgent, Priority::High, Priority::Medium, Priority::Low];
+
+    /// The word of stack files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Priority::Urgent => "urgent",
+            Priority::High => "high",
+            Priority::Medium => "medium",
+            Priority::Low => "low",
+        }
+    }
+}
+
+/// Where the rounds of one kind of command at one unit stand.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    class: usize,
+    /// Classes of at least this weight take part.
+    weight: u32,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { class: 0, weight: TURNS }
+    }
+}
+
+impl Turns {
+    /// The class to serve, of those for which a command waits; nothing when none does.
+    pub fn next(&mut self, waits: [bool; 4]) -> Option<Priority> {
+        if waits[0] {
+            return Some(Priority::Urgent);
+        }
+        if !waits.contains(&true) {
+            return None;
+        }
+        // A class of weight 1 takes part once in each sequence of rounds.
+        for _ in 0..3 * (TURNS + 1) {
+            self.class = if self.class >= 3 { 1 } else { self.class + 1 };
+            if self.class == 1 {
+                self.weight = if self.weight <= 1 { TURNS } else { self.weight - 1 };
+            }
+            if waits[self.class] && WEIGHTS[self.class] >= self.weight {
+                return Some(Priority::ALL[self.class]);
+            }
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssd::flash::Backend;
+    use cachewright_types::Seed;
 
     #[test]
     fn pages_of_a_block_have_levels() {
@@ -292,5 +516,52 @@ mod tests {
         assert_eq!(levels(cell), [0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 0, 0]);
         cell.kind = CellKind::Slc;
         assert_eq!(levels(cell), [0; 16]);
+    }
+
+    fn refusal(change: impl Fn(&mut FlashParams)) -> String {
+        let mut params = FlashParams::small();
+        change(&mut params);
+        Backend::new(&params, Seed(1)).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn devices_that_cannot_be_are_refused_by_parameter_and_value() {
+        let zero = refusal(|params| params.shape.channels = 0);
+        assert_eq!(zero, "`channels`: found 0, expected 1 to 65535");
+        let sectors = refusal(|params| params.shape.sector_bytes = 3000);
+        assert!(sectors.starts_with("`sector bytes`: found 3000 of a page of 8192 bytes"));
+        let wide = refusal(|params| params.shape.page_bytes = 1 << 17);
+        assert!(wide.ends_with("expected 1 to 64 whole sectors in a page"), "{wide}");
+        let share = refusal(|params| params.collect.soft_threshold = 0.9);
+        assert_eq!(share, "`soft threshold`: found 0.9, expected 0 to 0.5");
+        let spare = refusal(|params| params.collect.over_provisioning = 0.01);
+        assert!(spare.contains("expected at least") && spare.contains("kept free"), "{spare}");
+        let (entry_bytes, stored_bytes) = (8, 8);
+        let (tenants, read_bytes) = (1, 512);
+        let map = MapCache::Cached { bytes: 4, entry_bytes, stored_bytes, tenants, read_bytes };
+        let memory = refusal(|params| params.map = map);
+        assert!(memory.starts_with("`map cache bytes`: found 4, expected 8 to"), "{memory}");
+        let twice = refusal(|params| params.layout.groups = vec![vec![0, 1], vec![1]]);
+        assert!(twice.starts_with("channel group 1: found channel 1, expected each of"), "{twice}");
+        let name = refusal(|params| params.collect.separation = "sepbitt".to_owned());
+        assert!(name.contains("sepbitt") && name.contains("nearest is `sepbit`"), "{name}");
+        let future = refusal(|params| params.collect.separation = "future-knowledge".to_owned());
+        assert!(future.contains("future"), "{future}");
+        assert_eq!(refusal(|_| ()), "");
+    }
+
+    fn picked(waits: [bool; 4], times: usize) -> String {
+        let mut rounds = Turns::default();
+        let pick = |_| rounds.next(waits).map_or("-", |class| &class.word()[..1]);
+        (0..times).map(pick).collect()
+    }
+
+    #[test]
+    fn urgent_goes_first_and_the_others_share_by_weight() {
+        assert_eq!(picked([true; 4], 5), "uuuuu");
+        assert_eq!(picked([false, true, true, true], 14), "hhmhmlhhhmhmlh");
+        assert_eq!(picked([false, true, false, true], 10), "hhhlhhhhlh");
+        assert_eq!(picked([false, false, false, true], 3), "lll");
+        assert_eq!(picked([false; 4], 2), "--");
     }
 }

@@ -1,24 +1,23 @@
-//! Whose turn it is.
+//! Whose turn it is: the queues of units, the choice among them, pages that share a command.
 //!
-//! For: queues of units, the choice among them, pages that share a command. Must never know: pages
-//! of the host, the map, what a command does. Units: nanoseconds. Order: the map's reads, reads,
-//! the map's writes, writes, cleaning; cleaning before the host where it is urgent. Nothing waits
-//! for the map's writes (their entries stay in the controller meanwhile), so they never go before a
-//! read of the host.
-//! Source: the out-of-order scheduler of MQSim (FAST'18, section 4.5). Difference: MQSim queues the
-//! map's writes and never takes them out of their queue.
+//! Order: the map's reads, reads, the map's writes, writes, cleaning; cleaning before the host
+//! where it is urgent. Nothing waits for the map's writes (their entries stay in the controller
+//! meanwhile), so they never go before a read of the host. Source: the out-of-order scheduler of
+//! MQSim (FAST'18, section 4.5). Difference: MQSim queues the map's writes and never takes them out
+//! of their queue.
+//!
+//! Skipped while they must be: programs to a block that is still to be erased, erases of a block
+//! that is still to be read. Where tenants have classes, the class is chosen first. A separation
+//! that predicts takes the controller's time step by step; a step that no page waits for delays the
+//! steps after it all the same. Units: nanoseconds, transactions.
 
-use super::calendar::FlashEvent;
-use super::class::{CLASSES, QueueClass};
-use super::hardware::Hardware;
-use super::ids::{ChannelId, PlaneId, UnitId, WorkId};
-use super::in_flight::FlashInFlight;
-use super::load::QueueLoad;
-use super::params::{FlashParams, FlashSchedule};
-use super::shape::MAX_PLANES;
-use super::stats::FlashStats;
-use super::unit::Unit;
-use super::work::{WorkQueue, WorkStep};
+use super::backend::FlashEvent;
+use super::geometry::{ChannelId, EraseSerial, MAX_PLANES, PhysicalPage, PlaneId, UnitId, WorkId};
+use super::hardware::{Hardware, Unit};
+use super::params::{FlashParams, FlashSchedule, Priority, Turns};
+use super::stats::{FlashStats, Waits};
+use super::work::{FlashInFlight, FlashWork, TransactionTable, WorkPurpose, WorkQueue, WorkStep};
+use std::collections::VecDeque;
 
 /// Queues in the order in which they are looked at, each with the queue whose pages may share the
 /// command.
@@ -152,7 +151,7 @@ impl Scheduler {
     #[inline]
     pub fn begin_at_once(&mut self, flight: &mut FlashInFlight, id: WorkId) -> bool {
         let now = flight.calendar.now();
-        let unit_id = self.hardware.site(flight.work[id].transfer.source.plane).unit;
+        let unit_id = self.hardware.site(flight.work[id].source.plane).unit;
         let unit = self.hardware.unit(unit_id);
         let (channel_id, bit) = unit.channel();
         let channel = &self.hardware.channels()[channel_id];
@@ -240,7 +239,7 @@ impl Scheduler {
         let first = self.hardware.site(place.plane).die * planes;
         let mut taken = 1_u32 << (place.plane.0 - first);
         let ranked = self.ranked && matches!(class, QueueClass::HostRead | QueueClass::HostWrite);
-        let only = Some(flight.work[id].host.priority).filter(|_| ranked);
+        let only = Some(flight.work[id].priority).filter(|_| ranked);
         for (class, only) in [(Some(class), only), (mate, None)] {
             let Some(class) = class else { continue };
             let free = (0..planes).filter(|plane| taken & 1 << plane == 0);
@@ -254,7 +253,7 @@ impl Scheduler {
                 if plane < planes && taken & 1 << plane == 0 {
                     unseen -= 1;
                     let level = (other.page == place.page || class == QueueClass::Erase)
-                        && only.is_none_or(|only| flight.work[id].host.priority == only);
+                        && only.is_none_or(|only| flight.work[id].priority == only);
                     let queues = &self.hardware.unit(unit).queues;
                     if level && !flight.work[id].copy_back && queues.may_begin(&flight.work, id) {
                         self.take(flight, unit, class, before);
@@ -305,5 +304,402 @@ impl Scheduler {
     /// What must hold once nothing is to come.
     pub fn audit_rest(&self) -> Result<(), String> {
         self.load.audit_rest()
+    }
+}
+
+/// A block that will be erased; what belongs to its next life is not programmed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CondemnedBlock {
+    plane: PlaneId,
+    block: u32,
+    serial: EraseSerial,
+}
+
+/// Work that waits for one unit, and the erases that come before some of it.
+#[derive(Clone, Debug, Default)]
+pub struct UnitQueues {
+    queues: [WorkQueue; CLASSES],
+    /// Work in all of them.
+    queued: u32,
+    /// Whose turn it is among classes of tenants: reads, writes.
+    turns: [Turns; 2],
+    condemned: Vec<CondemnedBlock>,
+}
+
+impl UnitQueues {
+    /// Adds work at the end of a queue.
+    #[inline]
+    pub fn push(&mut self, table: &mut TransactionTable, class: QueueClass, id: WorkId) {
+        self.queues[class as usize].push(table, id);
+        self.queued += 1;
+    }
+
+    /// Takes the work behind `before` out of a queue (the first if `before` is none).
+    #[inline(always)]
+    pub fn take(
+        &mut self,
+        table: &mut TransactionTable,
+        class: QueueClass,
+        before: WorkId,
+    ) -> WorkId {
+        self.queued -= 1;
+        self.queues[class as usize].take_behind(table, before)
+    }
+
+    /// A queue.
+    #[inline]
+    pub fn queue(&self, class: QueueClass) -> &WorkQueue {
+        &self.queues[class as usize]
+    }
+
+    /// Work in all queues.
+    #[inline]
+    pub fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    /// The work before the next in a queue that may begin; nothing if none may. With `ranked`, it
+    /// is the first of the class of tenants whose turn it is.
+    #[inline]
+    fn next_able(
+        &mut self,
+        table: &TransactionTable,
+        class: QueueClass,
+        ranked: bool,
+    ) -> Option<WorkId> {
+        let kind = match class {
+            QueueClass::HostRead => 0,
+            QueueClass::HostWrite => 1,
+            _ => return self.first_able(table, class, None),
+        };
+        if !ranked {
+            return self.first_able(table, class, None);
+        }
+        let mut waits = [false; 4];
+        for id in self.queue(class).iter(table).filter(|id| self.may_begin(table, *id)) {
+            waits[table[id].priority as usize] = true;
+        }
+        let chosen = self.turns[kind].next(waits)?;
+        self.first_able(table, class, Some(chosen))
+    }
+
+    /// The work before the first in a queue, of a class of tenants if one is named, that may begin.
+    #[inline]
+    fn first_able(
+        &self,
+        table: &TransactionTable,
+        class: QueueClass,
+        only: Option<Priority>,
+    ) -> Option<WorkId> {
+        let (mut before, mut id) = (WorkId::NONE, self.queue(class).head());
+        while id != WorkId::NONE {
+            let listed = only.is_none_or(|only| table[id].priority == only);
+            if listed && self.may_begin(table, id) {
+                return Some(before);
+            }
+            (before, id) = (id, table[id].next);
+        }
+        None
+    }
+
+    /// Whether queued work may begin.
+    #[inline]
+    pub fn may_begin(&self, table: &TransactionTable, id: WorkId) -> bool {
+        let work = &table[id];
+        match work.step {
+            WorkStep::Erase => {
+                let (plane, block) = (work.target.plane, work.target.block);
+                let reads = self.queues[..=QueueClass::CleanRead as usize].iter();
+                !reads.flat_map(|queue| queue.iter(table)).any(|other| {
+                    let source = table[other].source;
+                    source.plane == plane && source.block == block
+                })
+            }
+            WorkStep::Read if !work.copy_back => true,
+            _ if work.erase_before == EraseSerial::NONE => true,
+            _ => {
+                let (plane, serial) = (work.target.plane, work.erase_before);
+                self.condemned.iter().all(|item| item.serial != serial || item.plane != plane)
+            }
+        }
+    }
+
+    /// A block will be erased.
+    pub fn condemn(&mut self, plane: PlaneId, block: u32, serial: EraseSerial) {
+        self.condemned.push(CondemnedBlock { plane, block, serial });
+    }
+
+    /// A block has been erased.
+    pub fn absolve(&mut self, plane: PlaneId, serial: EraseSerial) {
+        let before = self.condemned.len();
+        self.condemned.retain(|item| item.serial != serial || item.plane != plane);
+        assert!(self.condemned.len() + 1 == before, "a block is erased once for each erase");
+    }
+
+    /// The erase that comes before a program of a page.
+    #[inline]
+    pub fn erase_before(&self, page: PhysicalPage) -> EraseSerial {
+        let mut latest = self.condemned.iter().rev();
+        let same = |item: &&CondemnedBlock| item.plane == page.plane && item.block == page.block;
+        latest.find(same).map_or(EraseSerial::NONE, |item| item.serial)
+    }
+
+    /// Whether no block is to be erased.
+    #[inline]
+    pub fn spares_all(&self) -> bool {
+        self.condemned.is_empty()
+    }
+
+    /// Each transaction stands in the queue of its class, and all are counted. Adds them to the
+    /// load of their planes.
+    pub fn audit(
+        &self,
+        table: &TransactionTable,
+        load: &mut [[u32; CLASSES]],
+    ) -> Result<(), String> {
+        let mut queued = 0;
+        for class in QueueClass::ALL {
+            for id in self.queue(class).iter(table) {
+                let work = &table[id];
+                queued += 1;
+                load[work.place().plane.index()][class as usize] += 1;
+                if work.step == WorkStep::Aside || QueueClass::of_work(work) != class {
+                    return Err(format!("work {} is in the wrong queue", id.0));
+                }
+            }
+        }
+        if queued == self.queued {
+            return Ok(());
+        }
+        Err(format!("{queued} queued, {} counted", self.queued))
+    }
+}
+
+/// Queues of a unit.
+pub const CLASSES: usize = 7;
+
+/// Which queue work waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueClass {
+    /// Reads for the mapping table.
+    MapRead,
+    /// Reads of the host, and reads that its writes of part of a page need.
+    HostRead,
+    /// Reads of pages to move.
+    CleanRead,
+    /// Writes of the mapping table.
+    MapWrite,
+    /// Writes of the host.
+    HostWrite,
+    /// Writes of moved pages.
+    CleanWrite,
+    /// Erases.
+    Erase,
+}
+
+impl QueueClass {
+    /// All, in the order of their numbers.
+    pub const ALL: [QueueClass; CLASSES] = [
+        QueueClass::MapRead,
+        QueueClass::HostRead,
+        QueueClass::CleanRead,
+        QueueClass::MapWrite,
+        QueueClass::HostWrite,
+        QueueClass::CleanWrite,
+        QueueClass::Erase,
+    ];
+
+    /// The queue of a transaction in its present step.
+    #[inline]
+    pub(super) fn of_work(work: &FlashWork) -> QueueClass {
+        match (work.step, work.purpose) {
+            (WorkStep::Read, WorkPurpose::MapRead | WorkPurpose::MapWrite) => QueueClass::MapRead,
+            (WorkStep::Read, WorkPurpose::Move) => QueueClass::CleanRead,
+            (WorkStep::Read, _) => QueueClass::HostRead,
+            (WorkStep::Erase, _) => QueueClass::Erase,
+            (_, WorkPurpose::MapWrite) => QueueClass::MapWrite,
+            (_, WorkPurpose::Move | WorkPurpose::Meta) => QueueClass::CleanWrite,
+            _ => QueueClass::HostWrite,
+        }
+    }
+
+    /// Whether it reads.
+    #[inline]
+    pub fn reads(self) -> bool {
+        matches!(self, QueueClass::MapRead | QueueClass::HostRead | QueueClass::CleanRead)
+    }
+
+    /// Whether it may halt a program or erase: reads that a host waits for.
+    #[inline]
+    pub(super) fn presses(self) -> bool {
+        matches!(self, QueueClass::MapRead | QueueClass::HostRead)
+    }
+
+    /// The word used in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            QueueClass::MapRead => "map read",
+            QueueClass::HostRead => "read",
+            QueueClass::CleanRead => "cleaning read",
+            QueueClass::MapWrite => "map write",
+            QueueClass::HostWrite => "write",
+            QueueClass::CleanWrite => "cleaning write",
+            QueueClass::Erase => "erase",
+        }
+    }
+}
+
+/// Kinds of [`UnitStage`].
+pub const STAGES: usize = 6;
+
+/// What a unit is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitStage {
+    /// Nothing; perhaps something is halted.
+    Idle,
+    /// Takes a read command or senses.
+    Sensing,
+    /// Has sensed; data waits for the channel or crosses it.
+    DataOut,
+    /// Takes a program command with its data, or programs.
+    Programming,
+    /// Takes an erase command or erases.
+    Erasing,
+    /// Halts a program or erase.
+    Halting,
+}
+
+impl UnitStage {
+    /// All but idleness, with the words used in tables.
+    pub const BUSY: [(UnitStage, &str); STAGES - 1] = [
+        (UnitStage::Sensing, "sensing"),
+        (UnitStage::DataOut, "data out"),
+        (UnitStage::Programming, "programming"),
+        (UnitStage::Erasing, "erasing"),
+        (UnitStage::Halting, "halting"),
+    ];
+}
+
+/// Work that waits.
+#[derive(Clone, Debug)]
+struct QueueLoad {
+    by_plane: Vec<[u32; CLASSES]>,
+    waits: [Waits; CLASSES],
+}
+
+impl QueueLoad {
+    /// Nothing waits for any of so many planes.
+    pub fn new(planes: u32) -> QueueLoad {
+        let by_plane = vec![[0; CLASSES]; planes as usize];
+        QueueLoad { by_plane, waits: [Waits::default(); CLASSES] }
+    }
+
+    /// One more waits.
+    #[inline]
+    pub fn join(&mut self, plane: PlaneId, class: QueueClass, now: u64) {
+        self.by_plane[plane.index()][class as usize] += 1;
+        self.waits[class as usize].join(now);
+    }
+
+    /// One that has waited for so long leaves.
+    #[inline]
+    pub fn leave(&mut self, plane: PlaneId, class: QueueClass, now: u64, waited_ns: u64) {
+        self.by_plane[plane.index()][class as usize] -= 1;
+        self.waits[class as usize].leave(now, waited_ns);
+    }
+
+    /// One begins without waiting.
+    #[inline]
+    pub fn pass(&mut self, class: QueueClass) {
+        self.waits[class as usize].left += 1;
+    }
+
+    /// No load of as many planes.
+    pub fn none(&self) -> Vec<[u32; CLASSES]> {
+        vec![[0; CLASSES]; self.by_plane.len()]
+    }
+
+    /// Work of a class that waits for a plane.
+    #[inline]
+    pub fn waiting(&self, plane: PlaneId, class: QueueClass) -> u32 {
+        self.by_plane[plane.index()][class as usize]
+    }
+
+    /// Waits by class.
+    pub fn waits(&self) -> &[Waits; CLASSES] {
+        &self.waits
+    }
+
+    /// What waits is counted.
+    pub fn audit(&self, counted: &[[u32; CLASSES]]) -> Result<(), String> {
+        if counted == self.by_plane.as_slice() {
+            return Ok(());
+        }
+        Err("work per plane is miscounted".to_owned())
+    }
+
+    /// Nothing waits, and Little's law holds.
+    pub fn audit_rest(&self) -> Result<(), String> {
+        for (class, waits) in QueueClass::ALL.iter().zip(&self.waits) {
+            if waits.area_ns != waits.waited_ns || waits.waiting != 0 {
+                let (area, waited) = (waits.area_ns, waits.waited_ns);
+                return Err(format!("{}: {area} ns queued, {waited} ns waited", class.word()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The part of the controller that runs models, for one page after the other.
+#[derive(Clone, Debug)]
+pub struct BusyPredictor {
+    /// Time of one step; 0 where steps cost nothing.
+    step_ns: u64,
+    /// When it has taken all steps asked for so far.
+    free_at: u64,
+    /// Time of all steps asked for.
+    busy_ns: u64,
+    /// Pages that wait for a step, in the order of its end.
+    waiting: VecDeque<WorkId>,
+}
+
+impl BusyPredictor {
+    /// A controller whose steps take so long.
+    pub fn new(step_ns: u64) -> BusyPredictor {
+        BusyPredictor { step_ns, free_at: 0, busy_ns: 0, waiting: VecDeque::new() }
+    }
+
+    /// Whether steps cost nothing.
+    pub fn is_free(&self) -> bool {
+        self.step_ns == 0
+    }
+
+    /// Takes one step more; when it ends.
+    pub fn take_step(&mut self, now: u64) -> u64 {
+        self.free_at = self.free_at.max(now) + self.step_ns;
+        self.busy_ns += self.step_ns;
+        self.free_at
+    }
+
+    /// Takes a step that a page waits for; when it ends.
+    pub fn take_step_for(&mut self, page: WorkId, now: u64) -> u64 {
+        self.waiting.push_back(page);
+        self.take_step(now)
+    }
+
+    /// The page whose step ends now: the one that has waited longest.
+    pub fn decided(&mut self) -> Option<WorkId> {
+        self.waiting.pop_front()
+    }
+
+    /// Pages that wait for a step.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Time it has worked up to `now`.
+    pub fn busy_ns(&self, now: u64) -> u64 {
+        // From now on it works without a pause until it is free.
+        self.busy_ns - self.free_at.saturating_sub(now)
     }
 }

@@ -1,13 +1,17 @@
-//! One page-sized transaction inside flash, and the table that holds all of them.
+//! Page-sized transactions inside flash: what each is, where it stands, and how long it has taken.
 //!
-//! For: what a transaction is and where it stands. Must never know: how turns are chosen. Units:
-//! bytes. A slot of the table is used again once its transaction is done, so nothing is allocated
-//! per transaction. `next` links a transaction into the one list it is in: a queue, the batch of a
-//! unit, or those that wait for another.
+//! A slot of the table is used again once its transaction is done, so nothing is allocated per
+//! transaction. `next` links a transaction into the one list it is in: a queue, the batch of a
+//! unit, or those that wait for another. Invariant: the parts of a transaction's time add up to the
+//! time from its submission to the last moment accounted for. Units: pages, sectors (a bit each),
+//! bytes, nanoseconds.
 
-use super::ids::{EraseSerial, JobId, PhysicalPage, WorkId};
-use super::priority::Priority;
-use super::work_time::WorkTime;
+use super::backend::Calendar;
+use super::geometry::{EraseSerial, JobId, PhysicalPage, WorkId};
+use super::params::Priority;
+use super::stats::Counters;
+use crate::device::{Spent, SpentPart};
+use cachewright_types::{Nanos, TenantId};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +47,19 @@ pub enum WorkStep {
     Erase,
 }
 
-/// What of a transaction the host knows.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostPart {
-    /// Its tag.
+/// One transaction inside flash.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashWork {
+    /// How long it has taken so far.
+    pub time: WorkTime,
+    /// The host's tag.
     pub tag: u64,
-    /// Sectors touched.
+    /// Sectors that the host touches.
     pub sectors: u64,
     /// Tenant that wants it.
     pub tenant: u16,
     /// The class of its tenant.
     pub priority: Priority,
-}
-
-/// From where to where a transaction brings how much.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PageTransfer {
     /// Where it reads.
     pub source: PhysicalPage,
     /// Where it programs, or the block it erases.
@@ -67,38 +68,12 @@ pub struct PageTransfer {
     pub read_bytes: u32,
     /// Bytes programmed.
     pub program_bytes: u32,
-}
-
-/// How a transaction stands to erases.
-#[derive(Clone, Copy, Debug)]
-pub struct EraseOrder {
     /// Cleaning that it is part of.
     pub job: JobId,
     /// Cleaning that must not erase its target before it is programmed.
-    pub delays: JobId,
+    pub delayed_job: JobId,
     /// The erase that comes before its program.
-    pub first: EraseSerial,
-}
-
-impl EraseOrder {
-    /// A part of a cleaning, if of any.
-    #[inline]
-    pub fn of_job(job: JobId) -> EraseOrder {
-        EraseOrder { job, delays: JobId::NONE, first: EraseSerial::NONE }
-    }
-}
-
-/// One transaction inside flash.
-#[derive(Clone, Copy, Debug)]
-pub struct FlashWork {
-    /// How long it has taken so far.
-    pub time: WorkTime,
-    /// What of it the host knows.
-    pub host: HostPart,
-    /// What it reads and programs.
-    pub transfer: PageTransfer,
-    /// How it stands to erases.
-    pub erases: EraseOrder,
+    pub erase_before: EraseSerial,
     /// Logical page: of the host, in its group; of the map, a page of the table; of a move, in its
     /// layer.
     pub page: u32,
@@ -124,9 +99,17 @@ impl FlashWork {
     pub fn new(purpose: WorkPurpose, now: u64) -> FlashWork {
         FlashWork {
             time: WorkTime::new(now),
-            host: HostPart::default(),
-            transfer: PageTransfer::default(),
-            erases: EraseOrder::of_job(JobId::NONE),
+            tag: 0,
+            sectors: 0,
+            tenant: 0,
+            priority: Priority::default(),
+            source: PhysicalPage::default(),
+            target: PhysicalPage::default(),
+            read_bytes: 0,
+            program_bytes: 0,
+            job: JobId::NONE,
+            delayed_job: JobId::NONE,
+            erase_before: EraseSerial::NONE,
             page: 0,
             next: WorkId::NONE,
             waiters: WorkId::NONE,
@@ -147,7 +130,7 @@ impl FlashWork {
     /// Where it works in its present step.
     #[inline]
     pub fn place(&self) -> PhysicalPage {
-        if self.step == WorkStep::Read { self.transfer.source } else { self.transfer.target }
+        if self.step == WorkStep::Read { self.source } else { self.target }
     }
 }
 
@@ -288,14 +271,161 @@ impl WorkQueue {
     }
 }
 
+/// Parts of the time that flash knows of.
+const PARTS: [SpentPart; 6] = [
+    SpentPart::Queue,
+    SpentPart::Map,
+    SpentPart::Channel,
+    SpentPart::DieWait,
+    SpentPart::CleanWait,
+    SpentPart::Flash,
+];
+
+/// The time of one transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkTime {
+    submitted: u64,
+    /// Up to when its time is accounted for.
+    mark: u64,
+    /// Time its unit had worked for hosts when it joined its queue.
+    worked_before: u64,
+    /// Time its unit had cleaned by then.
+    cleaned_before: u64,
+    /// Time by part, in the order of `PARTS`.
+    parts_ns: [u64; PARTS.len()],
+}
+
+impl WorkTime {
+    /// Of a transaction submitted now.
+    #[inline]
+    pub fn new(now: u64) -> WorkTime {
+        WorkTime {
+            submitted: now,
+            mark: now,
+            worked_before: 0,
+            cleaned_before: 0,
+            parts_ns: [0; PARTS.len()],
+        }
+    }
+
+    /// Accounts the time up to `until` to a part.
+    #[inline]
+    pub fn account(&mut self, part: SpentPart, until: u64) {
+        debug_assert!(until >= self.mark);
+        self.add(part, until - self.mark);
+        self.mark = until;
+    }
+
+    /// It joins the queue of a unit that has worked for hosts and cleaned for so long.
+    #[inline]
+    pub fn join_queue(&mut self, worked: u64, cleaned: u64) {
+        self.worked_before = worked;
+        self.cleaned_before = cleaned;
+    }
+
+    /// It leaves the queue; how long it waited. What its unit did meanwhile is waited for as such,
+    /// the rest is a wait for the channel.
+    #[inline(always)]
+    pub fn leave_queue(&mut self, now: u64, worked: u64, cleaned: u64) -> u64 {
+        let worked = worked - self.worked_before;
+        let cleaned = cleaned - self.cleaned_before;
+        let waited = now - self.mark;
+        self.add(SpentPart::DieWait, worked);
+        self.add(SpentPart::CleanWait, cleaned);
+        self.add(SpentPart::Channel, waited - worked - cleaned);
+        self.mark = now;
+        waited
+    }
+
+    /// A command begins that takes so long on the channel and then in the die; it ends at `end`.
+    #[inline]
+    pub fn begin(&mut self, channel_ns: u64, flash_ns: u64, end: u64) {
+        self.add(SpentPart::Channel, channel_ns);
+        self.add(SpentPart::Flash, flash_ns);
+        self.mark = end;
+    }
+
+    #[inline]
+    fn add(&mut self, part: SpentPart, time_ns: u64) {
+        let index = match part {
+            SpentPart::Queue => 0,
+            SpentPart::Map => 1,
+            SpentPart::Channel => 2,
+            SpentPart::DieWait => 3,
+            SpentPart::CleanWait => 4,
+            _ => 5,
+        };
+        self.parts_ns[index] += time_ns;
+    }
+
+    /// The whole time so far by part.
+    #[inline]
+    pub fn spent(&self) -> Spent {
+        let mut spent = Spent::default();
+        for (part, time_ns) in PARTS.iter().zip(self.parts_ns) {
+            spent.add(*part, time_ns);
+        }
+        debug_assert_eq!(spent.total_ns(), self.mark - self.submitted);
+        spent
+    }
+}
+
+/// Transactions under way, the calendar and the counters.
+#[derive(Clone, Debug, Default)]
+pub struct FlashInFlight {
+    /// Transactions that are not done.
+    pub work: TransactionTable,
+    /// The time, and events to come.
+    pub calendar: Calendar,
+    /// Operations counted.
+    pub counters: Counters,
+}
+
+/// What the host asks of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageOp {
+    /// Its data.
+    Read,
+    /// To hold new data.
+    Write,
+    /// To be forgotten.
+    Trim,
+}
+
+/// One page-sized piece of a host request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// Returned with the completion.
+    pub tag: u64,
+    /// Tenant that asks.
+    pub tenant: TenantId,
+    /// Group of channels; 0 unless channels are exposed in groups.
+    pub group: u16,
+    /// What is asked.
+    pub op: PageOp,
+    /// Page of the group.
+    pub page: u32,
+    /// Sectors of the page that are touched, a bit each.
+    pub sectors: u64,
+}
+
+/// A transaction that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoneTransaction {
+    /// Its tag.
+    pub tag: u64,
+    /// When it was done.
+    pub finished: Nanos,
+    /// Where the time since it was submitted went.
+    pub spent: Spent,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_parts_of_a_transaction_leave_no_gaps() {
-        let one = EraseOrder::of_job(JobId(3));
-        assert_eq!((one.job, one.delays, one.first), (JobId(3), JobId::NONE, EraseSerial::NONE));
         // 161 bytes, in words of 8: the table is read for every event.
         assert_eq!(size_of::<FlashWork>(), 168);
     }
@@ -317,5 +447,20 @@ mod tests {
         assert_eq!(listed, [0, 1, 2]);
         assert_eq!(queue.pop(&mut table), Some(WorkId(0)));
         assert_eq!((queue.len(), table.len()), (2, 4));
+    }
+
+    #[test]
+    fn time_by_part_adds_up() {
+        let mut time = WorkTime::new(100);
+        time.account(SpentPart::Map, 150);
+        time.join_queue(1_000, 500);
+        // Of 60 ns, the unit worked for hosts for 30 and cleaned for 20.
+        assert_eq!(time.leave_queue(210, 1_030, 520), 60);
+        time.begin(5, 100, 315);
+        time.account(SpentPart::Queue, 322);
+        let spent = time.spent();
+        let parts = PARTS.map(|part| spent.part_ns(part));
+        assert_eq!(parts, [7, 50, 10 + 5, 30, 20, 100]);
+        assert_eq!(spent.total_ns(), 222);
     }
 }

@@ -1,10 +1,10 @@
-//! What each step of a command costs on the link.
+//! The messages between host and drive, and what each costs on the link.
 //!
-//! For: the times of all messages of both protocols, resolved once. Must never know: queues, time.
-//! Units: bytes, nanoseconds. Sources: NVMe base specification 1.4 (entries, doorbells, the 16 B
-//! ranges of dataset management). Serial ATA 3.3, 10 (register frame 20 B, DMA setup 28 B, set
-//! device bits 8 B, data frames of at most 8 KiB).
+//! The times of both protocols are resolved once. Units: bytes, nanoseconds. Sources: NVMe base
+//! specification 1.4 (entries, doorbells, the 16 B ranges of dataset management). Serial ATA 3.3,
+//! 10 (register frame 20 B, DMA setup 28 B, set device bits 8 B, data frames of at most 8 KiB).
 
+use super::Slot;
 use crate::ssd::link::{Pcie, Sata};
 use crate::ssd::params::{Interface, SsdParams};
 use cachewright_types::{Bytes, Op};
@@ -124,3 +124,30 @@ impl Protocol {
         self.last.1
     }
 }
+
+/// The wire towards the drive; on SATA the only one.
+pub const DOWN: usize = 0;
+/// The wire towards the host.
+pub const UP: usize = 1;
+
+/// What arrives at an end of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostArrival {
+    /// At the drive: a command was announced.
+    Doorbell,
+    /// At the host: the drive asks for the entry.
+    EntryRequest,
+    /// At the drive: the entry.
+    Entry,
+    /// At the host: the drive asks for the data of a write.
+    DataRequest,
+    /// At the drive: that data.
+    Data,
+    /// At the host: the command is done.
+    Completion,
+    /// In the drive: the controller has worked on the command.
+    Worked,
+}
+
+/// What arrives, and for which command.
+pub type Message = (HostArrival, Slot);

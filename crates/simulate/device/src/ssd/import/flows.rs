@@ -1,15 +1,14 @@
 //! The flows of a scenario as tenants, and as the description of a synthetic trace.
 //!
-//! For: the `[[tenant]]` and `[replay]` tables, and the synthetic traces they name. Must never
-//! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
+//! Units: MQSim counts sectors of 512 B, nanoseconds, percent.
 
-use super::device::MqsimMachine;
-use super::drive_settings::DriveSettings;
-use super::error::ImportError;
-use super::fields::{Field, Notes, TagFields, quoted};
-use super::source::{Locate, Located};
+use super::ImportError;
+use super::drive::DriveSettings;
+use super::drive::MqsimMachine;
 use super::tags;
 use super::xml::Element;
+use super::xml::{Field, Notes, TagFields, quoted};
+use super::{Locate, Located};
 use crate::ssd::params::Scheme;
 use cachewright_types::Value;
 

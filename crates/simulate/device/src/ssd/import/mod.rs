@@ -1,24 +1,20 @@
-//! MQSim's configuration as a stack file.
+//! MQSim's configuration as a stack file: texts come in and go out.
 //!
-//! For: users of MQSim. Must never know: files; texts come in and go out. Each tag is mapped, or
-//! listed with its line and the reason why not; nothing is dropped in silence, unknown tags
-//! neither. A value that MQSim would not accept is an error. Source: MQSim's README and parameter
-//! sets; `tags` holds the table.
+//! Each tag is mapped, or listed with its line and the reason why not; nothing is dropped in
+//! silence, unknown tags neither. A value that MQSim would not accept is an error. Source: MQSim's
+//! README and parameter sets; `tags` holds the table.
 
-mod device;
-mod drive_settings;
-mod error;
-mod fields;
+mod drive;
 mod flows;
-mod source;
 mod tags;
 mod xml;
 
-pub use error::ImportError;
-pub use source::{Locate, Located, MqsimFile};
+#[cfg(test)]
+mod tests_every_tag;
 
-use device::MqsimMachine;
-use fields::Notes;
+use drive::MqsimMachine;
+use std::fmt;
+use xml::Notes;
 
 /// One scenario of a workload file, or the machine alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,13 +95,65 @@ fn scenario(
             stack.push_str(&format!("#   {}\n", note.replace('\n', " ")));
         }
     }
-    stack.push_str(&format!("name = {}\nseed = {}\n", fields::quoted(&name), machine.seed));
+    stack.push_str(&format!("name = {}\nseed = {}\n", xml::quoted(&name), machine.seed));
     stack.push_str(&machine.text());
     stack.push_str(&flows::text(flows, machine, &synth_name));
     Scenario { name, stack, synth, synth_name, notes }
 }
+/// A file by its name in messages, and its text.
+#[derive(Clone, Copy, Debug)]
+pub struct MqsimFile<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Where a trace file lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// Its path as the stack file has it.
+    pub path: String,
+    /// What is to be said of it, or nothing.
+    pub note: String,
+}
+
+/// The place of each trace by its path in the workload.
+pub type Locate<'a> = &'a dyn Fn(&str) -> Located;
+
+/// Why a configuration was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportError {
+    /// The file; empty until it is known.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// What was found, and what was expected.
+    pub message: String,
+}
+
+impl ImportError {
+    /// A refusal of a line.
+    pub fn on_line(line: u32, message: String) -> ImportError {
+        ImportError { file: String::new(), line, message }
+    }
+
+    /// The refusal with its file.
+    pub fn in_file(self, file: &str) -> ImportError {
+        ImportError { file: file.to_owned(), ..self }
+    }
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.file.is_empty() {
+            write!(f, "{}, ", self.file)?;
+        }
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ImportError {}
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_every_tag;

@@ -1,7 +1,6 @@
 //! Every tag of MQSim's configuration, and what becomes of it.
 //!
-//! For: one table from tag to key. Must never know: how a file is read or written. Source: MQSim's
-//! README and its parameter sets (`Device_Parameter_Set`, `Flash_Parameter_Set`,
+//! Source: MQSim's README and its parameter sets (`Device_Parameter_Set`, `Flash_Parameter_Set`,
 //! `Host_Parameter_Set`); `default` is what its code uses when the tag is absent.
 
 /// Where a value goes.

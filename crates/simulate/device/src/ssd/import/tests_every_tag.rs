@@ -1,6 +1,4 @@
 //! Every tag of MQSim's files has an effect or a note.
-//!
-//! For: whole files, with the tags and values that MQSim ships, one changed at a time.
 
 use super::{Located, MqsimFile, mqsim, tags, traces};
 

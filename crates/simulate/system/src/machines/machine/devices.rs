@@ -114,7 +114,7 @@ fn due_ns(device: &AnyDevice) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_device::fixed::{FixedLatency, FixedSettings};
+    use cachewright_device::served::{FixedLatency, FixedSettings};
     use cachewright_types::{Op, TenantId};
 
     fn read(tag: u64) -> Command {

@@ -1,10 +1,146 @@
-//! The order in which consecutive pages visit planes.
+//! The shape of a flash device, the numbers of its parts, and the order in which pages visit
+//! planes.
 //!
-//! For: all 24 static allocation schemes (CWDP, PDWC and so on). Must never know: pages. A scheme
-//! is four letters: channel, way (chip of a channel), die, plane; the first changes fastest.
-//! Source: Tavakkol et al., MQSim, FAST'18, section 4.4; Jung and Kandemir, HotStorage'12.
+//! Numbers count from 0, a type for each kind of thing, so that a plane is never taken for a unit;
+//! `NONE` is no thing. An order is one of the 24 static allocation schemes (CWDP, PDWC and so on),
+//! written as four letters: channel, way (chip of a channel), die, plane; the first changes
+//! fastest. Source of the orders: Tavakkol et al., MQSim, FAST'18, section 4.4; Jung and Kandemir,
+//! HotStorage'12.
 
-use super::shape::FlashShape;
+/// A number of one kind of thing.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index.
+            #[inline(always)]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id! {
+    /// A transaction of the back-end, by its slot in the table.
+    WorkId
+}
+
+id! {
+    /// A block on its way to be erased.
+    JobId
+}
+
+id! {
+    /// A plane of the device.
+    PlaneId
+}
+
+id! {
+    /// A unit that does one thing at a time: a chip, or a die where dies overlap.
+    UnitId
+}
+
+id! {
+    /// A channel.
+    ChannelId
+}
+
+impl WorkId {
+    /// No transaction.
+    pub const NONE: WorkId = WorkId(u32::MAX);
+}
+
+impl JobId {
+    /// No job.
+    pub const NONE: JobId = JobId(u32::MAX);
+}
+
+/// The number of one erase, never given twice; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EraseSerial(pub u32);
+
+impl EraseSerial {
+    /// No erase.
+    pub const NONE: EraseSerial = EraseSerial(0);
+}
+
+/// A translation layer: its group of channels and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerId {
+    /// Group of channels.
+    pub group: u16,
+    /// Layer of the group.
+    pub index: u32,
+}
+
+/// A logical page by its layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogicalPage {
+    /// The layer.
+    pub layer: LayerId,
+    /// Page of the layer.
+    pub page: u32,
+}
+
+/// A physical page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PhysicalPage {
+    /// Plane of the device.
+    pub plane: PlaneId,
+    /// Block of the plane.
+    pub block: u32,
+    /// Page of the block.
+    pub page: u32,
+}
+/// Planes of a die that one command may address at most.
+pub const MAX_PLANES: u32 = 16;
+
+/// How many of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashShape {
+    /// Channels.
+    pub channels: u32,
+    /// Chips on a channel.
+    pub chips_per_channel: u32,
+    /// Dies of a chip.
+    pub dies_per_chip: u32,
+    /// Planes of a die.
+    pub planes_per_die: u32,
+    /// Erase blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of an erase block.
+    pub pages_per_block: u32,
+    /// Bytes of data in a page.
+    pub page_bytes: u32,
+    /// Bytes of a sector; a page holds at most 64.
+    pub sector_bytes: u32,
+}
+
+impl FlashShape {
+    /// Planes of the device.
+    pub fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die
+    }
+
+    /// Dies of the device.
+    pub fn dies(&self) -> u32 {
+        self.chips() * self.dies_per_chip
+    }
+
+    /// Chips of the device.
+    pub fn chips(&self) -> u32 {
+        self.channels * self.chips_per_channel
+    }
+
+    /// Pages of a plane.
+    pub fn plane_pages(&self) -> u32 {
+        self.blocks_per_plane * self.pages_per_block
+    }
+}
 
 /// One of four coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +213,8 @@ impl PlaneOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::params::FlashParams;
     use super::*;
+    use crate::ssd::flash::params::FlashParams;
 
     #[test]
     fn consecutive_pages_follow_the_letters() {
