@@ -213,7 +213,8 @@ mod tests {
         let set =
             beside.iter().chain(&own).map(|(key, value)| (key.to_string(), value.to_string()));
         let set: Vec<(String, String)> = set.collect();
-        let found = cachewright_experiment::spec::parse_any(FILE, Path::new("s.toml"), &set);
+        let found = cachewright_experiment::spec::read(FILE, Path::new("s.toml"), &set)
+            .and_then(|file| cachewright_experiment::spec::replayed_or_served(&file));
         found.err().map(|error| error.to_string())
     }
 
