@@ -118,8 +118,8 @@ pub fn stored_forest(forest: &Forest, inputs: usize, seed: u64) -> StoredModel {
     StoredModel::forest(forest_description(forest, inputs), forest, rows).unwrap()
 }
 
-/// A model of five hidden units and one head, `points`; `weight` gives each weight from its tensor's
-/// name and its place there.
+/// A model of five hidden units and one head, `points`; `weight` gives each weight from its
+/// tensor's name and its place there.
 pub fn small_model(
     kind: NetworkKind,
     features: &[String],

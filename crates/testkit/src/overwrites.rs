@@ -1,7 +1,8 @@
 //! Volumes of overwrites as pages, and a trainer that compares precisions.
 //!
-//! Units: pages of 4 KiB; lifetimes in host page writes. Records are lines `device,opcode,offset,length,`
-//! (opcodes R, W, T; others are skipped); files may be compressed with zstd.
+//! Units: pages of 4 KiB; lifetimes in host page writes. Records are lines
+//! `device,opcode,offset,length,` (opcodes R, W, T; others are skipped); files may be compressed
+//! with zstd.
 
 use cachewright_ftl::NEVER;
 use cachewright_ftl::separation::shiro::{

@@ -1,9 +1,9 @@
 //! Miss-ratio curves: misses by cache size, and the other signals that partitioners divide by.
 //!
-//! LRU curves are exact in one pass ([`StackDistance`]) or sampled ([`FixedRate`], [`FixedSize`]); those of any
-//! other policy are simulated in miniature ([`MiniSim`]). Sizes are in blocks, misses are counted
-//! accesses. An approximate curve carries a confidence interval and its smallest trusted size; it
-//! refuses sizes below.
+//! LRU curves are exact in one pass ([`StackDistance`]) or sampled ([`FixedRate`], [`FixedSize`]);
+//! those of any other policy are simulated in miniature ([`MiniSim`]). Sizes are in blocks, misses
+//! are counted accesses. An approximate curve carries a confidence interval and its smallest
+//! trusted size; it refuses sizes below.
 
 pub mod curve;
 pub mod hull;

@@ -1,6 +1,7 @@
 //! Write amplification of Shiro beside rule-based schemes on traces of overwrites:
-//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]`; records as in `overwrites` of the testkit, replayed
-//! file after file; SCHEMES is a list such as `none,2r,shiro/adjusted-greedy/window_share=0.2`.
+//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]`; records as in `overwrites` of the
+//! testkit, replayed file after file; SCHEMES is a list such as
+//! `none,2r,shiro/adjusted-greedy/window_share=0.2`.
 //!
 //! For: measuring. Prints per scheme (F - U) / U over the whole run and over its second half, and
 //! for Shiro the classifier against true lifetimes from a pre-pass that the scheme never sees,

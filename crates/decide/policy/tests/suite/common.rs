@@ -82,8 +82,8 @@ pub struct Record {
     pub bytes: u32,
 }
 
-/// The records of the CloudPhysics sample of the reference data, where it is at hand: 24 bytes each,
-/// u32 seconds, u64 sector, u32 bytes, i64 next.
+/// The records of the CloudPhysics sample of the reference data, where it is at hand: 24 bytes
+/// each, u32 seconds, u64 sector, u32 bytes, i64 next.
 pub fn cloudphysics() -> Option<Vec<Record>> {
     let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
     let file = std::fs::File::open(reference_data(sample)?).unwrap();

@@ -715,7 +715,8 @@ mod tests {
         assert_eq!(runs[0].1, runs[1].1);
     }
 
-    /// Half of the writes go round 1200 pages, so that these live for 2400 writes; a window has 1024.
+    /// Half of the writes go round 1200 pages, so that these live for 2400 writes; a window has
+    /// 1024.
     #[test]
     fn lifetimes_beyond_a_window_are_learned_once_labels_are_final() {
         let page_of = |write: u32| match write.checked_sub(PAGES) {
@@ -755,8 +756,8 @@ mod tests {
         assert_eq!(ftl.separation().statistics().windows, 4);
     }
 
-    /// Paper: superblocks of 256, 512 and 1024 pages per block on 64 dies lose 36, 72 and 144 pages of
-    /// 16 KiB, 0.22 %; ours of 64 pages lose one in seven of them.
+    /// Paper: superblocks of 256, 512 and 1024 pages per block on 64 dies lose 36, 72 and 144 pages
+    /// of 16 KiB, 0.22 %; ours of 64 pages lose one in seven of them.
     #[test]
     fn metadata_is_charged_in_the_papers_proportion() {
         let pages = |block_pages: u32, settings: &ShiroSettings| {

@@ -736,15 +736,16 @@ mod tests {
         }
         let (found, without) = (ftl.counts().moved_pages, plain.counts().moved_pages);
         assert!(2 * found < without, "moved {found}, without separation {without}");
-        // Beside 6 bytes: 4 drives of 2048 pages and 150 superblocks of 16 pages and about 90 bytes,
-        // with 32 KiB of death rates each for `death-rate`; `cost-benefit` has none.
+        // Beside 6 bytes: 4 drives of 2048 pages and 150 superblocks of 16 pages and about 90
+        // bytes, with 32 KiB of death rates each for `death-rate`; `cost-benefit` has none.
         let trials = 4.0 * (2048.0 + 150.0 * 16.0) * 4.0 / f64::from(PAGES);
         let bytes = ftl.separation().metadata_bytes_per_page() - 6.0 - trials;
         let others = bytes * f64::from(PAGES) / 4.0 / 150.0;
         assert!((60.0..120.0).contains(&others), "{others} bytes per superblock in small");
     }
 
-    /// Before a window has ended, the host's pages are on the first stream, moved ones on the fourth.
+    /// Before a window has ended, the host's pages are on the first stream, moved ones on the
+    /// fourth.
     #[test]
     fn untaught_it_parts_moved_pages_only() {
         let mut scheme = ShiroX::new(&geometry(), &ShiroXSettings::default(), Seed(1));
@@ -756,8 +757,8 @@ mod tests {
         assert_eq!(scheme.place_moved(&moved(8)), Stream(3), "it was never written");
     }
 
-    /// Everything that the compact form holds, counted: at most 4 bytes per page, on drives with trials
-    /// (superblocks of 2048 pages and more) and without.
+    /// Everything that the compact form holds, counted: at most 4 bytes per page, on drives with
+    /// trials (superblocks of 2048 pages and more) and without.
     #[test]
     fn the_compact_form_takes_at_most_four_bytes_per_page() {
         let settings = ShiroXSettings { compact: true, ..ShiroXSettings::default() };
@@ -951,7 +952,8 @@ mod tests {
             assert_eq!(Trials::new(&geometry(2048), 0.75, &reclaim).trials.len(), WAYS.len());
         }
 
-        /// What drives in small move under the reclaim policy of the drive, and what ways are followed.
+        /// What drives in small move under the reclaim policy of the drive, and what ways are
+        /// followed.
         #[test]
         fn the_way_that_moves_least_is_followed() {
             let geometry = geometry(256);
