@@ -20,9 +20,10 @@ from typing import IO
 import cachewright
 from cachewright import words
 from cachewright.answers import LiveStatus, LoadAnswer
-from cachewright.cli.tables import Column, table
+from cachewright.cli import output
 from cachewright.cli.top import hit_ratio
 from cachewright.live import serving, watching
+from cachewright.tables import Column, Table, of_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 TENANTS = ("oltp", "mail")
@@ -176,15 +177,13 @@ def agree(path: Path, record: Path, served: LiveStatus) -> bool:
             (mine.name, name.replace("_", " "), getattr(mine.blocks, name), found[name])
             for name in COUNTS
         ]
-    table(
-        "",
-        [
-            Column("tenant", [name for name, *_ in rows], numeric=False),
-            Column("blocks", [what for _, what, *_ in rows], numeric=False),
-            Column("served", [words.count(count) for *_, count, _ in rows]),
-            Column("simulated", [words.count(count) for *_, count in rows]),
-        ],
-    )
+    columns: list[Column[tuple[str, str, int, int]]] = [
+        Column("tenant", lambda row: row[0]),
+        Column("blocks", lambda row: row[1]),
+        Column("served", lambda row: row[2], words.count),
+        Column("simulated", lambda row: row[3], words.count),
+    ]
+    output.show(Table("", columns, rows))
     same = all(left == right for *_, left, right in rows)
     print("equal" if same else "they differ, which is a defect")
     return same
@@ -192,28 +191,30 @@ def agree(path: Path, record: Path, served: LiveStatus) -> bool:
 
 def ratios(title: str, found: dict[str, LiveStatus]) -> None:
     """Show the hit ratio of each tenant in each run."""
-    columns = [Column("tenant", list(TENANTS), numeric=False)]
-    for name, status in found.items():
-        cells = [words.ratio(hit_ratio(tenant.blocks)) for tenant in status.tenants]
-        columns.append(Column(name, cells))
-    table(title, columns)
+    rows = [
+        [
+            TENANTS[at],
+            *(words.ratio(hit_ratio(status.tenants[at].blocks)) for status in found.values()),
+        ]
+        for at in range(len(TENANTS))
+    ]
+    output.show(of_texts(title, ["tenant", *found], rows, 1))
 
 
 def latencies(runs: dict[str, LoadAnswer]) -> None:
     """Show the mean and the 99th percentile of reads and writes in each run."""
     kinds = ("read", "write")
     keys = [(tenant, kind) for tenant in range(len(TENANTS)) for kind in kinds]
-    columns = [Column("tenant", [TENANTS[tenant] for tenant, _ in keys], numeric=False)]
-    columns.append(Column("kind", [kind for _, kind in keys], numeric=False))
-    for name, answer in runs.items():
-        found = [
-            next(one for one in answer.tenants[tenant].requests if one.kind == kind)
-            for tenant, kind in keys
-        ]
-        means = [words.duration(one.mean_us * NS_PER_US) for one in found]
-        tails = [words.duration(one.p99_us * NS_PER_US) for one in found]
-        columns += [Column(f"{name}, mean", means), Column("p99", tails)]
-    table("time to an answer", columns)
+    rows = []
+    for tenant, kind in keys:
+        times = []
+        for answer in runs.values():
+            requests = answer.tenants[tenant].requests
+            found = next(one for one in requests if one.kind == kind)
+            times += [words.duration(us * NS_PER_US) for us in (found.mean_us, found.p99_us)]
+        rows.append([TENANTS[tenant], kind, *times])
+    headings = [heading for name in runs for heading in (f"{name}, mean", "p99")]
+    output.show(of_texts("time to an answer", ["tenant", "kind", *headings], rows, 2))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cachewright import words
-from cachewright.cli.tables import Column, table
+from cachewright.cli import output
 from cachewright.live import serving, watching
+from cachewright.tables import Column, Table, rank
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = 4096
@@ -375,14 +376,14 @@ def main() -> int:
 
 def report(rows: list[dict[str, int]]) -> int:
     """Print a row for each life; 1 if memory grows."""
-    texts = {
-        "requests": [words.count(row["requests"]) for row in rows],
-        "reloads": [words.count(row["reloads"]) for row in rows],
-        "peak memory": [words.size(row["peak"]) for row in rows],
-        "end": ["killed" if row.get("killed") else "in order" for row in rows],
-    }
-    columns = [Column("life", [str(number + 1) for number in range(len(rows))])]
-    table("", columns + [Column(name, list(own)) for name, own in texts.items()])
+    columns: list[Column[dict[str, int]]] = [
+        rank(rows)._replace(heading="life"),
+        Column("requests", lambda row: row["requests"], words.count),
+        Column("reloads", lambda row: row["reloads"], words.count),
+        Column("peak memory", lambda row: row["peak"], words.size),
+        Column("end", lambda row: "killed" if row.get("killed") else "in order", numeric=True),
+    ]
+    output.show(Table("", columns, rows))
     peaks = [row["peak"] for row in rows if row["peak"]]
     half = (len(peaks) + 1) // 2
     grown = max(peaks[half:], default=0) / max(peaks[:half], default=1)

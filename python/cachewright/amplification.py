@@ -1,7 +1,6 @@
-"""What `wa` gave: write amplification by scheme, as a document and as polars frames.
+"""What `wa` found: write amplification by scheme, as tables and as polars frames.
 
-For: `AmplificationFrames`, from which `Amplification` is made, and the best case. Must never know:
-how it is measured, how it is drawn. Units: pages; `write_amplification` is F/U, `extra_writes` is
+Units: pages; `write_amplification` is F/U, `extra_writes` is
 (F-U)/U, where F are pages programmed to flash and U pages written by the host. A scheme that reads
 the future is a bound, not a choice: it is shown, but never called best. A scheme marked with a
 dagger learned from, or knew, a trace that was repeated: its number flatters it.
@@ -14,9 +13,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cachewright import documents, words
-from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier
+from cachewright import documents, tables, words
+from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier, EraseSpread
 from cachewright.documents import AnswerFrames, values
+from cachewright.tables import Better, Column, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +35,7 @@ MEASURES: tuple[tuple[str, Callable[[Classifier], float | None]], ...] = (
 )
 # A terabyte, as drives are sold.
 TERABYTE = 10**12
+LOW: Better = "low"
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,65 @@ def predicting(cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if case.classifier and case.classifier.judged]
 
 
+def ranked(answer: AmplificationAnswer, op: float, cases: Sequence[Case]) -> Table[Case]:
+    """Return the schemes under one over-provisioning; `cases` are the best first."""
+    return Table(
+        f"over-provisioning {words.percent(op)}",
+        [
+            tables.rank(cases),
+            Column("separation", separation),
+            Column("reclaim", lambda case: case.reclaim),
+            Column("write amplification", lambda case: case.write_amplification, words.ratio, LOW),
+            Column("extra writes", lambda case: case.extra_writes, words.ratio, LOW),
+            Column(
+                "in the last drive write",
+                lambda case: case.last_write_amplification,
+                words.ratio,
+                LOW,
+            ),
+            Column("relocated pages", lambda case: case.moved_pages, words.count, LOW),
+            Column("erases per superblock", lambda case: _spread(case.erases), numeric=True),
+            Column("bytes per page", lambda case: case.metadata_bytes_per_page, words.significant),
+            Column("memory per TB", lambda case: dram(answer, case), numeric=True),
+            Column("metadata misses", miss_share, words.percent),
+            Column("streams", lambda case: case.streams_used, words.count),
+        ],
+        cases,
+        choice=lambda case: not case.bound,
+    )
+
+
+def predictions(op: float, cases: Sequence[Case]) -> Table[Case] | None:
+    """Return how well lifetimes were predicted; None where no scheme predicts.
+
+    It is table V of Shiro's paper.
+    """
+    rows = predicting(cases)
+    if not rows:
+        return None
+    columns: list[Column[Classifier]] = [
+        Column("judged", lambda found: found.judged, words.count),
+        Column("accuracy", lambda found: found.accuracy, words.percent, "high"),
+        Column("precision", lambda found: found.precision, words.percent, "high"),
+        Column("recall", lambda found: found.recall, words.percent, "high"),
+        Column("F1", lambda found: found.f1, words.percent, "high"),
+        Column("most frequent class", lambda found: found.majority, words.percent),
+        Column("called short", lambda found: found.called_short, words.percent),
+        Column("were short", lambda found: found.were_short, words.percent),
+        Column("short is up to: least / middle / most", thresholds, numeric=True),
+    ]
+
+    def judged(case: Case) -> Classifier | None:
+        return case.classifier
+
+    title = f"predictions of short lifetimes, over-provisioning {words.percent(op)}"
+    schemes: list[Column[Case]] = [
+        Column("separation", separation),
+        Column("reclaim", lambda case: case.reclaim),
+    ]
+    return Table(title, [*schemes, *(column.on(judged) for column in columns)], rows)
+
+
 def miss_share(case: Case) -> float | None:
     """Return the share of look-ups of metadata that read flash; None where there are none."""
     learning = case.learning
@@ -193,6 +253,10 @@ def miss_share(case: Case) -> float | None:
 def dram(answer: AmplificationAnswer, case: Case) -> str:
     """Return the memory that a scheme's state of pages takes per terabyte of the drive."""
     return words.size(case.memory_bytes_per_page * TERABYTE / answer.page_bytes)
+
+
+def _spread(erases: EraseSpread) -> str:
+    return f"{erases.mean:.1f} ±{erases.stddev:.1f}"
 
 
 def thresholds(classifier: Classifier) -> str:
@@ -221,6 +285,19 @@ def accuracy_over_time(case: Case) -> list[JudgedPart]:
             )
         )
     return parts
+
+
+def conclusion(op: float, cases: Sequence[Case]) -> str:
+    """Return which scheme writes least at one over-provisioning, and how far a bound is below."""
+    best = best_case(cases)
+    value = words.ratio(best.write_amplification)
+    line = f"best at {words.percent(op)}: {label(best)}: write amplification {value}"
+    bounds = [case for case in cases if case.bound and case is not best]
+    if bounds:
+        lowest = best_case(bounds)
+        value = words.ratio(lowest.write_amplification)
+        line += f"; the bound {lowest.separation}, {lowest.reclaim} has {value}"
+    return line
 
 
 def drive_sentence(answer: AmplificationAnswer) -> str:

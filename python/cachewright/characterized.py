@@ -1,20 +1,21 @@
-"""What runs on a trace over time: `characterize`.
+"""What runs on a trace over time: `characterize`, and the table of what it found.
 
-For: the call behind the command, and the models that come with the package. Must never know: any
-characterizer. Times are nanoseconds since the trace's first request.
+Times are nanoseconds since the trace's first request.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, documents, targets, words
 from cachewright._native import SpecError
-from cachewright.answers import CharacterizeAnswer
-from cachewright.documents import load
+from cachewright.answers import CharacterizeAnswer, JudgedPeriod, PeriodCounts
+from cachewright.documents import load, table
+from cachewright.tables import Column, Table
 from cachewright.traces import TraceLike, opened
 from cachewright.types import PathLike
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 EVERY = "auto"
 CHARACTER_FILE = "characterize.json"
+ALL = "all"
+# Below this confidence a kind is marked.
+UNSURE = 0.6
+# Digits of seconds with which periods are told apart, the fewest that do.
+DIGITS = (1, 3, 6, 9)
+# A period, or the whole trace.
+Period = JudgedPeriod | PeriodCounts
 
 
 def characterize(
@@ -92,3 +100,76 @@ def _content(model: PathLike | bytes) -> bytes:
     except SpecError as error:
         raise SpecError(f"{model}: {error}") from None
     return content
+
+
+def by_period(found: CharacterizeAnswer) -> Table[Period]:
+    """Return what ran in each period, and in the whole trace."""
+    times = _times(found.periods)
+    begins = {id(period): time for period, time in zip(found.periods, times, strict=True)}
+    columns: list[Column[Period]] = [Column("from", lambda one: begins.get(id(one), ALL))]
+    if found.characterizer is not None:
+        columns.append(Column(f"kind ({found.characterizer})", _kinds))
+    columns += [
+        Column("requests", lambda one: one.reads + one.writes, words.count),
+        Column("per s", lambda one: one.rate_per_s, words.significant),
+        Column("reads", lambda one: one.read_share, words.percent),
+        Column("mean", lambda one: round(one.mean_bytes), words.size),
+        Column("working set", lambda one: one.working_set_bytes, words.size),
+        Column("sequential", lambda one: one.classes.sequential, words.percent),
+        Column("overlapped", lambda one: one.classes.overlapped, words.percent),
+        Column("strided", lambda one: one.classes.strided, words.percent),
+        Column("random", lambda one: one.classes.random, words.percent),
+        Column("sequential bytes", lambda one: one.class_bytes.sequential, words.percent),
+    ]
+    return Table(_title(found), columns, [*found.periods, found.total])
+
+
+def records(found: CharacterizeAnswer) -> list[dict[str, Any]]:
+    """Return a record per period, and the whole trace as period `all`."""
+    numbered = enumerate(found.periods, 1)
+    rows: list[dict[str, Any]] = [{"period": n, **table(period)} for n, period in numbered]
+    return [*rows, {"period": ALL, **table(found.total)}]
+
+
+def is_unsure(found: CharacterizeAnswer) -> bool:
+    """Return whether any kind was judged with little confidence."""
+    return any(one.confidence < UNSURE for period in found.periods for one in period.judged)
+
+
+def _title(found: CharacterizeAnswer) -> str:
+    """Return how long a period is, and whether that was chosen."""
+    every, total = found.every, found.total
+    length = f"{words.count(int(every))} reads and writes" if every.isdecimal() else every
+    if not found.every_chosen:
+        return f"periods of {length}"
+    span = words.duration(total.end_ns - total.start_ns)
+    return f"periods of {length}, chosen for a trace of {span} (`--every` sets another)"
+
+
+def _times(periods: Sequence[JudgedPeriod]) -> list[str]:
+    """Return where each period begins, by the clock, or with as many digits as tell them apart."""
+    starts = [period.start_ns / 1e9 for period in periods]
+    labels = [words.clock(start) for start in starts]
+    for digits in DIGITS:
+        if len(set(labels)) == len(labels):
+            break
+        labels = [f"{start:.{digits}f}s" for start in starts]
+    return labels
+
+
+def _kinds(period: Period) -> str:
+    """Return a volume's kind and how sure that is; of several how many are of each."""
+    if isinstance(period, PeriodCounts):
+        return ""
+    judged = period.judged
+    if not judged:
+        return words.NOTHING
+    if len(judged) == 1:
+        one = judged[0]
+        mark = "?" if one.confidence < UNSURE else ""
+        return f"{one.kind}{mark} {words.percent(one.confidence)}"
+    counts: dict[str, int] = {}
+    for one in judged:
+        counts[one.kind] = counts.get(one.kind, 0) + 1
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{kind} x {count}" for kind, count in most)

@@ -1,26 +1,24 @@
-"""Cases compared: who is best, by capacity, by policy and partition, over all.
+"""What a run found: cases compared, who is best by capacity, by policy and partition, over all.
 
-For: the tables of the terminal and of the report, from a result answer. Must never know: how they
-are drawn, or polars (the command line starts without it). Units: ratios in 0..1, blocks.
+The tables of `run` and `compare` and the sentences that conclude from them, for the terminal and
+for the page; the command line needs no polars for them. Units: ratios in 0..1, blocks, bytes.
 
 A policy that reads the future (the registry says which) is a bound, not a choice: it is shown and
-ranked, but never called best.
+ranked, but never called best. More cache always hits more, so one best over several capacities says
+nothing: without goals each capacity has a best of its own. With goals the choice is the smallest
+cache that meets all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cachewright import words
-from cachewright.answers import (
-    CacheDrive,
-    Case,
-    CaseTenant,
-    CaseTotal,
-    RunAnswer,
-)
+from cachewright import tables, timing, words
+from cachewright.answers import CacheDrive, Case, CaseTenant, CaseTotal, RunAnswer
+from cachewright.documents import values
+from cachewright.tables import Column, Table
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
@@ -31,32 +29,22 @@ SHOWN = 20
 SHOWN_PER_GROUP = 3
 # Cutting fewer cases than this would hide more than it saves.
 SLACK = 3
+# More tenants than this have no column of their own in a ranking.
+TENANT_COLUMNS = 8
+# Capacities that get a sentence of their own.
+SHOWN_CAPACITIES = 10
+ALL = "all"
 
 # The counters of a case or of one of its tenants.
 Line = CaseTotal | CaseTenant
 
 
-class Measure(NamedTuple):
-    """One number of a case or tenant: its header and how it is shown.
-
-    `highest` is best, else the lowest; a move of quotas has no best.
-    """
-
-    header: str
-    of: Callable[[Line], float | None]
-    show: Callable[[float | None], str]
-    highest: bool = False
-    moves: bool = False
-
-    def shown(self, line: Line) -> str:
-        """Return the number in words; of goals met also how many there are."""
-        text = self.show(self.of(line))
-        known = self.of is _goals_met and isinstance(line, CaseTotal) and line.goals
-        return f"{text} of {words.count(known)}" if known else text
-
-
-def _goals_met(line: Line) -> int | None:
-    return line.goals_met if isinstance(line, CaseTotal) else None
+def _goals_met(line: Line) -> str | None:
+    """Return how many goals were met, and of how many."""
+    if not isinstance(line, CaseTotal) or line.goals_met is None:
+        return None
+    of = f" of {words.count(line.goals)}" if line.goals else ""
+    return words.Number(f"{words.count(line.goals_met)}{of}", line.goals_met)
 
 
 def _byte_hit_ratio(line: Line) -> float | None:
@@ -69,41 +57,28 @@ def _moved_mean(line: Line) -> float | None:
 
 
 # Of every case and tenant.
-MEASURES = (
-    Measure("hit ratio", lambda line: line.hit_ratio, words.ratio, highest=True),
-    Measure("read hit ratio", lambda line: line.read_hit_ratio, words.ratio, highest=True),
-    Measure("byte hit ratio", _byte_hit_ratio, words.ratio, highest=True),
-    Measure("goals met", _goals_met, words.count, highest=True),
-    Measure("write-backs", lambda line: line.writebacks, words.count),
-    Measure("cache writes", lambda line: line.cache_writes, words.count),
-    Measure("mean response", lambda line: line.mean_response_ns, words.duration),
-    Measure("p99 response", lambda line: line.p99_response_ns, words.duration),
-    Measure("run time", lambda line: line.run_time_ns, words.duration),
-    Measure("quota moved per division", _moved_mean, words.percent, moves=True),
-    Measure("quota reversals", lambda line: line.turns, words.count, moves=True),
+MEASURES: tuple[Column[Line], ...] = (
+    Column("hit ratio", lambda line: line.hit_ratio, words.ratio, "high"),
+    Column("read hit ratio", lambda line: line.read_hit_ratio, words.ratio, "high"),
+    Column("byte hit ratio", _byte_hit_ratio, words.ratio, "high"),
+    Column("goals met", _goals_met, None, "high", numeric=True),
+    Column("write-backs", lambda line: line.writebacks, words.count, "low"),
+    Column("cache writes", lambda line: line.cache_writes, words.count, "low"),
+    Column("mean response", lambda line: line.mean_response_ns, words.duration, "low"),
+    Column("p99 response", lambda line: line.p99_response_ns, words.duration, "low"),
+    Column("run time", lambda line: line.run_time_ns, words.duration, "low"),
 )
-# Of the drive under the cache; the lowest is best.
-FLASH_MEASURES: tuple[
-    tuple[str, Callable[[CacheDrive], float], Callable[[float | None], str]], ...
-] = (
-    ("write amplification", lambda drive: drive.write_amplification, words.ratio),
-    ("extra writes", lambda drive: drive.extra_writes, words.ratio),
-    ("flash writes", lambda drive: drive.flash_pages, words.count),
+# How far a partitioner moved quotas, and how often back: neither end is best.
+MOVES: tuple[Column[Line], ...] = (
+    Column("quota moved per division", _moved_mean, words.percent),
+    Column("quota reversals", lambda line: line.turns, words.count),
 )
-
-
-class Pivot(NamedTuple):
-    """Hit ratios of policies (rows) by partition (columns), all else equal.
-
-    `ratios[row][column]` is None where the combination was not run; `best` gives the best row of
-    each column.
-    """
-
-    title: str
-    policies: list[str]
-    partitions: list[str]
-    ratios: list[list[float | None]]
-    best: list[set[int]]
+# Of the drive under the cache.
+FLASH_MEASURES: tuple[Column[CacheDrive], ...] = (
+    Column("write amplification", lambda drive: drive.write_amplification, words.ratio, "low"),
+    Column("extra writes", lambda drive: drive.extra_writes, words.ratio, "low"),
+    Column("flash writes", lambda drive: drive.flash_pages, words.count, "low"),
+)
 
 
 class Ranking(NamedTuple):
@@ -122,11 +97,6 @@ class Ranking(NamedTuple):
         """What the cases are ranked by, in words."""
         return "goals met, then hit ratio" if has_goals(self.cases) else "hit ratio"
 
-    def best(self, values: Sequence[float | None], highest: bool) -> set[int]:
-        """Return the shown places of the best value among choices; `values` is by case."""
-        found = best_index(choices(self.cases, values), highest)
-        return {place for place in found if place < self.shown}
-
 
 def _worst_slowdown(case: Case) -> float | None:
     fairness = case.timing.fairness if case.timing else None
@@ -138,23 +108,22 @@ def _drive_amplification(case: Case) -> float | None:
     return drive.write_amplification if drive else None
 
 
-# Of cases on devices; the lowest is best.
-DEVICE_MEASURES: tuple[
-    tuple[str, Callable[[Case], float | None], Callable[[float | None], str]], ...
-] = (
-    ("worst slowdown", _worst_slowdown, words.ratio),
-    ("write amplification", _drive_amplification, words.ratio),
+# Of cases on devices.
+DEVICE_MEASURES: tuple[Column[Case], ...] = (
+    Column("worst slowdown", _worst_slowdown, words.ratio, "low"),
+    Column("write amplification", _drive_amplification, words.ratio, "low"),
 )
 
 
-def measures(lines: Sequence[Line]) -> list[Measure]:
+def measures(lines: Sequence[Line]) -> list[Column[Line]]:
     """Return what there is to say of the lines: moves of quotas only where any moved."""
     moved = any(_moved_mean(line) or line.turns for line in lines)
-    return [
-        measure
-        for measure in MEASURES
-        if any(measure.of(line) is not None for line in lines) and (moved or not measure.moves)
-    ]
+    return _known([*MEASURES, *(MOVES if moved else ())], lines)
+
+
+def _known(columns: Iterable[Column[tables.R]], rows: Sequence[tables.R]) -> list[Column[tables.R]]:
+    """Return the columns that have a value of any row."""
+    return [one for one in columns if any(one.of(row) is not None for row in rows)]
 
 
 def goal(line: CaseTenant, block_bytes: int) -> str:
@@ -285,11 +254,6 @@ def fewest_flash_writes(answer: RunAnswer) -> Case | None:
     return min(choices, key=lambda c: (flash_pages(c), c.case), default=None)
 
 
-def choices(cases: Sequence[Case], values: Sequence[float | None]) -> list[float | None]:
-    """Return `values` with those of bounds left out, for marking the best."""
-    return [None if is_bound(case) else v for case, v in zip(cases, values, strict=True)]
-
-
 def capacity_bytes(case: Case) -> int:
     """Return the case's cache size in bytes."""
     return case.capacity_blocks * case.block_bytes
@@ -353,28 +317,40 @@ def _group_title(case: Case, keys: Sequence[str]) -> str:
     return ", ".join([capacity_title(case), *named])
 
 
-def pivots(answer: RunAnswer) -> list[Pivot]:
-    """Return one pivot per group with more than one case."""
-    return [_pivot(title, cases) for title, cases in groups(answer) if len(cases) > 1]
+def pivots(answer: RunAnswer) -> list[Table[Mapping[str, Case]]]:
+    """Return hit ratios of policies (rows) by partition (columns), a table per group.
+
+    Groups with one partition are left out. Combinations that were not run have no ratio.
+    """
+    found = [(title, cases, ordered(cases, PARTITION)) for title, cases in groups(answer)]
+    return [_pivot(title, cases, names) for title, cases, names in found if len(names) > 1]
 
 
-def _pivot(title: str, cases: list[Case]) -> Pivot:
-    partitions = ordered(cases, PARTITION)
-    cells = {(policy_label(c), value(c, PARTITION)): c for c in cases}
-    found = {policy: [cells.get((policy, p)) for p in partitions] for policy, _ in cells}
-    tops = {policy: max(_ratio(c) or 0.0 for c in line) for policy, line in found.items()}
-    policies = sorted(found, key=lambda policy: -tops[policy])[:SHOWN]
-    ratios = [[_ratio(c) for c in found[policy]] for policy in policies]
-    best = []
-    for column in range(len(partitions)):
-        line = [found[policy][column] for policy in policies]
-        values = [None if c is None or is_bound(c) else hit_ratio(c) for c in line]
-        best.append(best_index(values, highest=True))
-    return Pivot(title, policies, partitions, ratios, best)
+def _pivot(
+    title: str, cases: Sequence[Case], partitions: Sequence[str]
+) -> Table[Mapping[str, Case]]:
+    by_policy: dict[str, dict[str, Case]] = {}
+    for case in cases:
+        by_policy.setdefault(policy_label(case), {})[value(case, PARTITION)] = case
+    rows = sorted(by_policy.values(), key=lambda row: -max(map(hit_ratio, row.values())))
+    columns: list[Column[Mapping[str, Case]]] = [
+        Column("policy", lambda row: policy_label(_any(row)))
+    ]
+    columns += [Column(name, _ratio_under(name), words.ratio, "high") for name in partitions]
+    return Table(
+        f"{title}: hit ratio by policy and partition",
+        columns,
+        rows[:SHOWN],
+        choice=lambda row: not is_bound(_any(row)),
+    )
 
 
-def _ratio(case: Case | None) -> float | None:
-    return None if case is None else hit_ratio(case)
+def _any(row: Mapping[str, Case]) -> Case:
+    return next(iter(row.values()))
+
+
+def _ratio_under(partition: str) -> Callable[[Mapping[str, Case]], float | None]:
+    return lambda row: hit_ratio(row[partition]) if partition in row else None
 
 
 def rankings(answer: RunAnswer) -> list[Ranking]:
@@ -393,10 +369,225 @@ def rankings(answer: RunAnswer) -> list[Ranking]:
     return result
 
 
-def best_index(values: Sequence[float | None], highest: bool) -> set[int]:
-    """Return where the best value stands (all places when equal), empty if nothing differs."""
-    known = [v for v in values if v is not None]
-    if len(known) < 2 or min(known) == max(known):
-        return set()
-    best = max(known) if highest else min(known)
-    return {index for index, v in enumerate(values) if v == best}
+def ranked(answer: RunAnswer, ranking: Ranking) -> Table[Case]:
+    """Return the table of a ranking: all that is known of its cases, the best of each marked."""
+    cases = ranking.cases
+
+    def total(case: Case) -> CaseTotal:
+        return case.total
+
+    columns: list[Column[Case]] = [
+        tables.rank(cases),
+        Column("policy", policy_label),
+        Column("partition", _set_to(PARTITION)),
+        *(Column(key.removeprefix(FLASH), _set_to(key)) for key in flash_keys(answer)),
+        *(measure.on(total) for measure in measures([case.total for case in cases])),
+        *_by_kind(cases),
+        *_known(DEVICE_MEASURES, cases),
+    ]
+    if has_flash(cases):
+        columns += [measure.on(lambda case: case.flash) for measure in FLASH_MEASURES]
+    names = [tenant.name for tenant in answer.tenants]
+    if 1 < len(names) <= TENANT_COLUMNS:
+        columns += [
+            Column(name, _hits_of(place), words.ratio, "high") for place, name in enumerate(names)
+        ]
+    return Table(
+        f"{ranking.title}: ranked by {ranking.ranked_by}",
+        columns,
+        cases,
+        shown=ranking.shown,
+        choice=lambda case: not is_bound(case),
+    )
+
+
+def _set_to(key: str) -> Callable[[Case], str]:
+    return lambda case: value(case, key)
+
+
+def _hits_of(place: int) -> Callable[[Case], float]:
+    return lambda case: case.tenants[place].hit_ratio
+
+
+def _by_kind(cases: Sequence[Case]) -> list[Column[Case]]:
+    """Return the response times of reads and writes apart, of cases that are all on devices."""
+    totals = [case.timing.total for case in cases if case.timing]
+    if len(totals) < len(cases):
+        return []
+    return [
+        column._replace(better="low").on(lambda case: timing.of(case).total)
+        for column in timing.kinds(totals)
+    ]
+
+
+def tenants(case: Case) -> Table[Line]:
+    """Return what each tenant of a case got, and all together; a lone tenant is all."""
+    lone = case.tenants[0] if len(case.tenants) == 1 else None
+    lines: list[Line] = [case.total] if lone else [*case.tenants, case.total]
+    own = [lone] if lone else list(case.tenants)
+
+    def tenant(line: Line) -> CaseTenant | None:
+        return line if isinstance(line, CaseTenant) else lone
+
+    columns: list[Column[Line]] = [
+        Column("tenant", lambda line: line.name if isinstance(line, CaseTenant) else ALL),
+        Column("accesses", lambda line: line.accesses, words.count),
+        *(measure._replace(better=None) for measure in measures(lines)),
+    ]
+    further: list[Column[CaseTenant]] = []
+    if any(map(has_goal, own)):
+        further.append(Column("goal", lambda one: goal(one, case.block_bytes), numeric=True))
+    further.append(
+        Column("occupancy", lambda one: one.occupancy_blocks * case.block_bytes, words.size)
+    )
+    further.append(Column("quota", lambda one: one.quota_blocks * case.block_bytes, words.size))
+    if any(one.states for one in own):
+        further += [
+            Column("supply", lambda one: one.states and one.states.supply, words.percent),
+            Column("demand", lambda one: one.states and one.states.demand, words.percent),
+            Column("stable", lambda one: one.states and one.states.stable, words.percent),
+        ]
+    keys = [key for key in case.settings if key != CAPACITY]
+    title = f"{label(case, keys)}, {words.size(capacity_bytes(case))}"
+    return Table(title, [*columns, *(column.on(tenant) for column in further)], lines)
+
+
+def records(answer: RunAnswer) -> list[dict[str, Any]]:
+    """Return a record per case and tenant, and one for `all`, with a drive's numbers."""
+    return [record for case in answer.cases for record in _records_of(case)]
+
+
+def _records_of(case: Case) -> Iterator[dict[str, Any]]:
+    from cachewright.results import capacity, case_keys, flash, without_name
+
+    head = {**case_keys(case), **capacity(case)}
+    times: dict[str, dict[str, Any]] = {}
+    if case.timing:
+        found: list[timing.Line] = [*case.timing.tenants, timing.all_together(case.timing)]
+        times = {line.name: timing.flat(line) for line in found}
+    for tenant in case.tenants:
+        rest = without_name(tenant)
+        yield {**head, "tenant": tenant.name, **rest, **times.get(tenant.name, {})}
+    yield {**head, "tenant": ALL, **values(case.total), **times.get(ALL, {}), **flash(case)}
+
+
+def sentences(answer: RunAnswer) -> list[str]:
+    """Return what to conclude from several cases, the most important first."""
+    sizes = by_capacity(answer)
+    if len(sizes) == 1:
+        ((_, cases),) = sizes
+        return [f"best: {_best_of_size(cases, answer.varied)}"]
+    lines = [_cheapest(answer)] if has_goals(answer.cases) else []
+    keys = [key for key in answer.varied if key != CAPACITY]
+    if not keys:
+        return [*lines, _ratios(sizes)]
+    shown = sizes[:SHOWN_CAPACITIES]
+    lines += [f"best at {title}: {_best_of_size(cases, keys)}" for title, cases in shown]
+    left_out = len(sizes) - len(shown)
+    return [*lines, f"{left_out} more capacities not shown"] if left_out else lines
+
+
+def choice(answer: RunAnswer) -> Case | None:
+    """Return the one case to choose; None where several capacities have no goal to choose by."""
+    several = len(by_capacity(answer)) > 1
+    if several and not has_goals(answer.cases):
+        return None
+    return best_case(answer)
+
+
+def named(answer: RunAnswer) -> str:
+    """Return what the case shown in detail is: the best, or the one with the most hits."""
+    chosen = choice(answer)
+    case = best_case(answer) if chosen is None else chosen
+    what = "the case with the highest hit ratio" if chosen is None else "the best case"
+    return f"{what}, {label(case, answer.varied)}"
+
+
+def _best_of_size(cases: Sequence[Case], keys: Sequence[str]) -> str:
+    """Return which of `cases` of one capacity is best, and how far it is above the worst."""
+    best = best_of(cases)
+    line = f"{label(best, keys)}: {_numbers(best)}"
+    real = [case for case in cases if not is_bound(case)] or list(cases)
+    if has_goals(cases):
+        line += _more_hits(best, real, keys)
+    else:
+        worst = min(real, key=lambda c: (hit_ratio(c), -c.case))
+        if worst is not best:
+            gain = hit_ratio(best) - hit_ratio(worst)
+            line += f", {words.ratio(gain)} above the worst ({label(worst, keys)})"
+    ahead = [case for case in cases if is_bound(case) and case is not best]
+    if ahead:
+        top = max(ahead, key=hit_ratio)
+        ratio = words.ratio(hit_ratio(top))
+        line += f"; the bound {label(top, keys)} has {ratio}"
+    return line
+
+
+def _more_hits(best: Case, cases: Sequence[Case], keys: Sequence[str]) -> str:
+    """Return which case hits more than the best but meets fewer goals, if there is one."""
+    top = max(cases, key=lambda c: (hit_ratio(c), -c.case))
+    if hit_ratio(top) <= hit_ratio(best):
+        return ""
+    return f"; {label(top, keys)} hits more but not where goals ask for it: {_numbers(top)}"
+
+
+def _numbers(case: Case) -> str:
+    ratio = f"hit ratio {words.ratio(hit_ratio(case))}"
+    known = goals(case)
+    if not known:
+        return ratio
+    return f"{words.count(goals_met(case))} of {words.counted(known, 'goal')} met, {ratio}"
+
+
+def _cheapest(answer: RunAnswer) -> str:
+    """Return the smallest capacity that meets all goals, or that none does."""
+    cases, keys = answer.cases, answer.varied
+    best = best_case(answer)
+    if meets_all(best) and not is_bound(best):
+        title = f"smallest cache that meets all goals: {capacity_title(best)}"
+        rest = [key for key in keys if key != CAPACITY]
+        rest_of_it = f", {label(best, rest)}" if rest else ""
+        return f"{title}{rest_of_it}: {_numbers(best)}"
+    line = f"no case meets all goals; nearest: {label(best, keys)}: {_numbers(best)}"
+    bound = [case for case in cases if is_bound(case) and meets_all(case)]
+    if bound:
+        first = min(bound, key=capacity_bytes)
+        line += f"; the bound {label(first, keys)} meets all"
+    return line
+
+
+def _ratios(sizes: Sequence[tuple[str, Sequence[Case]]]) -> str:
+    """Return the hit ratio at each capacity, of one case each."""
+    shown = [f"{title}: {_numbers(cases[0])}" for title, cases in sizes[:SHOWN_CAPACITIES]]
+    left_out = len(sizes) - len(shown)
+    return "; ".join([*shown, f"{left_out} more not shown"] if left_out else shown)
+
+
+def fewest_flash_writes_sentence(answer: RunAnswer) -> str:
+    """Return which case writes least to flash; nothing without a drive or a choice."""
+    best = fewest_flash_writes(answer)
+    if best is None or best.flash is None or len(answer.cases) < 2:
+        return ""
+    return (
+        f"fewest flash writes: {label(best, answer.varied)}: "
+        f"{words.count(best.flash.flash_pages)} pages, "
+        f"write amplification {words.ratio(best.flash.write_amplification)}, "
+        f"hit ratio {words.ratio(hit_ratio(best))}"
+    )
+
+
+def fastest(answer: RunAnswer) -> Case | None:
+    """Return the choice with the lowest mean response; None without devices."""
+    found = [case for case in answer.cases if case.timing and not is_bound(case)]
+    return min(found, key=lambda case: (timing.of(case).total.mean_ns, case.case), default=None)
+
+
+def fastest_sentence(answer: RunAnswer) -> str:
+    """Return which choice answers fastest; nothing without devices or a choice."""
+    best = fastest(answer)
+    if best is None or len(answer.cases) < 2:
+        return ""
+    total = timing.of(best).total
+    line = f"fastest: {label(best, answer.varied)}: "
+    line += f"mean response {words.duration(total.mean_ns)}, p99 {words.duration(total.p99_ns)}"
+    return f"{line}, hit ratio {words.ratio(hit_ratio(best))}"

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cachewright
-from cachewright import summary, words
+from cachewright import tables, words
 from cachewright.stack import toml_text
 
 
@@ -233,5 +233,5 @@ def test_words_read_well() -> None:
     assert (words.duration(999_999_999), words.size((1 << 20) - 1)) == ("1s", "1MiB")
     assert words.count(1234567) == "1,234,567"
     assert words.setting('{ name = "s3-fifo", small_share = 0.2 }') == "s3-fifo(small_share=0.2)"
-    assert summary.best_index([0.1, 0.3, None, 0.3], highest=True) == {1, 3}
-    assert summary.best_index([0.2, 0.2], highest=True) == set()
+    assert tables.best_index([0.1, 0.3, None, 0.3], highest=True) == {1, 3}
+    assert tables.best_index([0.2, 0.2], highest=True) == set()

@@ -22,10 +22,18 @@ from recorded import result_document, result_of
 from cachewright import SpecError, characterize
 from cachewright.report import side_by_side as drawn
 from cachewright.report.printed import PrintStyle
-from cachewright.side_by_side import Comparison, Curve, Reading, Row, read_all
-from cachewright.side_by_side.folders import labels
-from cachewright.side_by_side.reading import Measure, exact_size
-from cachewright.side_by_side.runs import RATIO, of_run
+from cachewright.side_by_side import (
+    RATIO,
+    Comparison,
+    Curve,
+    Measure,
+    Reading,
+    Row,
+    exact_size,
+    labels,
+    of_run,
+    read_all,
+)
 
 
 def reading(label: str, rows: list[tuple[dict[str, str], float]], **settings: str) -> Reading:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from conftest import Command
 
-from cachewright import api, drives, timing
+from cachewright import api, timing
 from cachewright.answers import RunAnswer
 from cachewright.documents import load
 from cachewright.results import Result
@@ -142,10 +142,10 @@ def test_a_drive_says_how_busy_and_worn_it_was_and_what_it_took(
 
 
 def test_quantities_have_prefixes_and_lives_units() -> None:
-    shown = [drives.quantity(value, "J") for value in (0.0, 3.2e-9, 0.00025, 0.9999, 12.0, 4.5e6)]
+    shown = [timing.quantity(value, "J") for value in (0.0, 3.2e-9, 0.00025, 0.9999, 12.0, 4.5e6)]
     assert shown == ["0J", "3.2nJ", "250uJ", "1J", "12J", "4.5MJ"]
-    assert drives.quantity(None, "W") == "-"
-    lives = [drives.life(days) for days in (0.5, 30.0, 3652.5, 1e9)]
+    assert timing.quantity(None, "W") == "-"
+    lives = [timing.life(days) for days in (0.5, 30.0, 3652.5, 1e9)]
     assert lives == ["12h", "30 days", "10 years", "more than 1,000,000 days"]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cachewright import registries
 from cachewright.answers import SchemeEntry
-from cachewright.report.parts import markdown
+from cachewright.tables import markdown, of_texts
 
 # Stages with a page per entry: the registry, a title, and the key of a stack file.
 STAGES: list[tuple[registries.Registry, str, str]] = [
@@ -123,7 +123,7 @@ def page(
             for one in entry.settings
         ]
         headers = ["setting", "meaning", "unit", "default", "range"]
-        lines += ["", "## Settings", "", markdown(headers, rows, len(headers))]
+        lines += ["", "## Settings", "", markdown(of_texts("", headers, rows, len(headers)))]
     if notes := _notes(root, stage, entry.name):
         lines += ["", "## Notes of its source", "", notes]
     lines += ["", "## Cost and measured results", ""]
@@ -179,7 +179,7 @@ def _measured(root: Path, name: str, tables: list[Shown]) -> Iterator[str]:
             page = table.page
             yield f"### {_title(root / page)}\n\nSee [the whole page](../../../{page}).\n"
         yield f"**{table.heading}**{_caption(table)}\n"
-        yield markdown(table.headers, rows[:ROWS], 1) + "\n"
+        yield markdown(of_texts("", table.headers, rows[:ROWS], 1)) + "\n"
 
 
 def _caption(table: Shown) -> str:

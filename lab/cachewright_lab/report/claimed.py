@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from html import escape
 
 from cachewright import words
-from cachewright.report.page import html_table
 from cachewright.report.parts import Table, plain
+from cachewright.tables import Html, html, of_texts
 from cachewright_lab.reproduce.claims import Judged
 
 HEADERS = ("claim", "paper", "ours", "verdict")
@@ -62,13 +62,13 @@ def section(found: Sequence[Judged]) -> str:
         why = f'<span class="note">because {escape(reason)}</span>' if colon else ""
         rows.append(
             [
-                f"{escape(claim.claim)} <small>({escape(claim.source)})</small>{notes}",
-                escape(claim.paper),
-                escape(one.shown),
-                f'<b class="{MARKS[one.status]}">{escape(status)}</b>{why}',
+                Html(f"{escape(claim.claim)} <small>({escape(claim.source)})</small>{notes}"),
+                claim.paper,
+                one.shown,
+                Html(f'<b class="{MARKS[one.status]}">{escape(status)}</b>{why}'),
             ]
         )
-    drawn = html_table(list(HEADERS), rows, len(HEADERS))
+    drawn = html(of_texts("", HEADERS, rows, len(HEADERS)))
     return (
         f'<section class="claims"><h2>Claims of the paper</h2>'
         f"<p>{escape(summary(found))}</p>{drawn}</section>"

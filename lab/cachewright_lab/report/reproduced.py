@@ -14,8 +14,9 @@ from typing import Any
 from cachewright import words
 from cachewright.measures import Measured, Shown
 from cachewright.report.figure import Figure
-from cachewright.report.page import html_table, marked, whole_page
+from cachewright.report.page import whole_page
 from cachewright.report.parts import Table
+from cachewright.tables import html
 from cachewright_lab.report import claimed
 from cachewright_lab.reproduce import KINDS, Kind, Study, parts
 from cachewright_lab.reproduce.claims import Judged
@@ -151,11 +152,4 @@ def _claim(value: Any) -> str:
 
 
 def _section(one: Table) -> str:
-    columns = [
-        marked([row[index] for row in one.rows], one.best[index])
-        for index in range(len(one.headers))
-    ]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return (
-        f"<section><h3>{escape(one.title)}</h3>{html_table(one.headers, rows, one.texts)}</section>"
-    )
+    return f"<section><h3>{escape(one.title)}</h3>{html(one.drawn)}</section>"

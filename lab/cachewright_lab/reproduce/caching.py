@@ -31,7 +31,7 @@ from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
 from cachewright.results import ALL
-from cachewright.summary import best_index
+from cachewright.tables import best_index
 from cachewright.train import RcRnnTraining
 from cachewright.train.reports import (
     Agreement,

@@ -23,7 +23,7 @@ from cachewright import _native, timing, words
 from cachewright.answers import TenantTiming, Timing
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
-from cachewright.summary import best_index
+from cachewright.tables import best_index
 from cachewright.train.demand import Reading
 from cachewright.train.reports import Errors, Naive, TenantReport
 from cachewright_lab.report.drive_charts import by_size, mix_dots, scatter

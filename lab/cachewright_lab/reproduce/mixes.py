@@ -27,7 +27,7 @@ from cachewright.report.figures import series_rows
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
-from cachewright.summary import best_index
+from cachewright.tables import best_index
 from cachewright_lab.report import grouped
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among

@@ -6,7 +6,7 @@ replayed or estimated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,9 +16,9 @@ from cachewright import words
 from cachewright.answers import AdviseAnswer, AdviseCase
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.live import advising, estimating
 from cachewright.live.advice import label
+from cachewright.tables import Column, Table
 
 SHOWN_CASES = 12
 SHOWN_TENANTS = 6
@@ -105,19 +105,19 @@ def _show(found: AdviseAnswer) -> None:
     shown = list(found.cases[:SHOWN_CASES])
     if found.present not in shown:
         shown.append(found.present)
-    columns = [
-        Column("cache", [_mark(found, case) + label(case) for case in shown], numeric=False),
-        Column("size", [words.size(case.capacity_bytes) for case in shown]),
-        Column("hit ratio", [words.ratio(case.hit_ratio) for case in shown]),
+    columns: list[Column[AdviseCase]] = [
+        Column("cache", lambda case: _mark(found, case) + label(case)),
+        Column("size", lambda case: case.capacity_bytes, words.size),
+        Column("hit ratio", lambda case: case.hit_ratio, words.ratio),
     ]
     if found.goals:
-        columns.append(Column("goals met", [words.count(case.goals_met) for case in shown]))
+        columns.append(Column("goals met", lambda case: case.goals_met, words.count))
     tenants = found.present.tenants
     if 1 < len(tenants) <= SHOWN_TENANTS:
-        for at, tenant in enumerate(tenants):
-            ratios = [words.ratio(case.tenants[at].hit_ratio) for case in shown]
-            columns.append(Column(tenant.name, ratios))
-    table("", columns)
+        columns += [
+            Column(tenant.name, _hits_of(at), words.ratio) for at, tenant in enumerate(tenants)
+        ]
+    output.show(Table("", columns, shown))
     left_out = len(found.cases) - min(len(found.cases), SHOWN_CASES)
     if left_out:
         output.say(f"{left_out} more not shown")
@@ -125,6 +125,10 @@ def _show(found: AdviseAnswer) -> None:
         output.say(sentence)
     for sentence in found.notes:
         output.note(sentence)
+
+
+def _hits_of(place: int) -> Callable[[AdviseCase], float]:
+    return lambda case: case.tenants[place].hit_ratio
 
 
 def _mark(found: AdviseAnswer, case: AdviseCase) -> str:

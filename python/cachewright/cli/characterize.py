@@ -6,19 +6,13 @@ how it was found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from cachewright import characterized, words
-from cachewright.answers import CharacterizeAnswer, JudgedPeriod, KindJudgement, PeriodCounts
+from cachewright.answers import CharacterizeAnswer
 from cachewright.cli import engine as engines
-from cachewright.cli import options, output, rows
+from cachewright.cli import options, output
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
-
-DIGITS = (1, 3, 6, 9)
-UNSURE = 0.6
-"""Below this confidence a kind is marked."""
 
 
 def characterize(
@@ -62,72 +56,16 @@ def characterize(
     if shown.json:
         output.print_json(found)
     elif shown.csv:
-        output.print_csv(rows.of_periods(found))
+        output.print_csv(characterized.records(found))
     else:
         _show(found)
 
 
 def _show(found: CharacterizeAnswer) -> None:
     """Print a row per period and one of the whole trace."""
-    rows: list[JudgedPeriod | PeriodCounts] = [*found.periods, found.total]
-    columns = [Column("from", [*_times(found.periods), "all"], numeric=False)]
-    if found.characterizer is not None:
-        kinds = [*(_kinds(one.judged) for one in found.periods), ""]
-        columns.append(Column(f"kind ({found.characterizer})", kinds, numeric=False))
-    columns += [
-        Column("requests", [words.count(one.reads + one.writes) for one in rows]),
-        Column("per s", [words.significant(one.rate_per_s) for one in rows]),
-        Column("reads", [words.percent(one.read_share) for one in rows]),
-        Column("mean", [words.size(round(one.mean_bytes)) for one in rows]),
-        Column("working set", [words.size(one.working_set_bytes) for one in rows]),
-        Column("sequential", [words.percent(one.classes.sequential) for one in rows]),
-        Column("overlapped", [words.percent(one.classes.overlapped) for one in rows]),
-        Column("strided", [words.percent(one.classes.strided) for one in rows]),
-        Column("random", [words.percent(one.classes.random) for one in rows]),
-        Column("sequential bytes", [words.percent(one.class_bytes.sequential) for one in rows]),
-    ]
-    table(_periods(found), columns)
-    if any(_least(one.judged) < UNSURE for one in found.periods):
-        output.note(f"?: less than {words.percent(UNSURE)} sure; perhaps none of the known kinds")
+    output.show(characterized.by_period(found))
+    if characterized.is_unsure(found):
+        unsure = words.percent(characterized.UNSURE)
+        output.note(f"?: less than {unsure} sure; perhaps none of the known kinds")
     if found.characterizer is not None and not any(one.judged for one in found.periods):
         output.note("no kind: it takes ten windows of one volume's requests to judge")
-
-
-def _periods(found: CharacterizeAnswer) -> str:
-    """Return how long a period is, and whether that was chosen."""
-    every, total = found.every, found.total
-    length = f"{words.count(int(every))} reads and writes" if every.isdecimal() else every
-    if not found.every_chosen:
-        return f"periods of {length}"
-    span = words.duration(total.end_ns - total.start_ns)
-    return f"periods of {length}, chosen for a trace of {span} (`--every` sets another)"
-
-
-def _times(periods: Sequence[JudgedPeriod]) -> list[str]:
-    """Return where each period begins, by the clock, or with as many digits as tell them apart."""
-    starts = [period.start_ns / 1e9 for period in periods]
-    labels = [words.clock(start) for start in starts]
-    for digits in DIGITS:
-        if len(set(labels)) == len(labels):
-            break
-        labels = [f"{start:.{digits}f}s" for start in starts]
-    return labels
-
-
-def _least(judged: Sequence[KindJudgement]) -> float:
-    return min((one.confidence for one in judged), default=1.0)
-
-
-def _kinds(judged: Sequence[KindJudgement]) -> str:
-    """Return a volume's kind and how sure that is; of several how many are of each."""
-    if not judged:
-        return words.NOTHING
-    if len(judged) == 1:
-        one = judged[0]
-        mark = "?" if one.confidence < UNSURE else ""
-        return f"{one.kind}{mark} {words.percent(one.confidence)}"
-    counts: dict[str, int] = {}
-    for one in judged:
-        counts[one.kind] = counts.get(one.kind, 0) + 1
-    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{kind} x {count}" for kind, count in most)

@@ -16,7 +16,6 @@ from cachewright.cli import engine as engines
 from cachewright.cli import options, output
 from cachewright.cli.parsing import split_values
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 
 REPORT_FILE = "report.html"
 app = App(name="fleet", help="Study many volumes together.")
@@ -123,13 +122,5 @@ def _show(document: dict[str, object]) -> None:
 
     output.say(fleet.lead(document))
     output.say()
-    for title, (headers, rows), texts in (
-        ("classes of volumes", fleet.classes(document), 1),
-        ("which policy wins", fleet.wins(document), 3),
-        ("distributions over volumes", fleet.distributions(document), 2),
-    ):
-        columns = [
-            Column(header, [row[at] for row in rows], numeric=at >= texts)
-            for at, header in enumerate(headers)
-        ]
-        table(title, columns)
+    for table in (fleet.classes(document), fleet.wins(document), fleet.distributions(document)):
+        output.show(table)

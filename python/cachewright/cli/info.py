@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from cachewright import words
 from cachewright.answers import TraceInfo, VolumeInfo
-from cachewright.cli import output, plots
-from cachewright.cli.tables import Column, table
+from cachewright.cli import output
+from cachewright.tables import Column, Table, spark
 
 VOLUMES = 20
 
@@ -95,22 +95,20 @@ def _plots(found: TraceInfo) -> None:
     rate = [float(requests) for _, requests, _ in found.rate]
     if rate:
         span = words.duration(found.span_ns)
-        output.say(f"requests over time   {plots.spark(rate)}  0 to {span}")
+        output.say(f"requests over time   {spark(rate)}  0 to {span}")
     sizes = found.request_bytes.histogram
     if sizes:
         low, high = words.size(sizes[0][0]), words.size(sizes[-1][0])
-        output.say(f"request sizes        {plots.spark([s[1] for s in sizes])}  {low} to {high}")
+        output.say(f"request sizes        {spark([s[1] for s in sizes])}  {low} to {high}")
     distances = found.reuse.histogram
     if distances:
         low, high = (_blocks(found, row[0]) for row in (distances[0], distances[-1]))
-        output.say(
-            f"re-use distances     {plots.spark([d[1] for d in distances])}  {low} to {high}"
-        )
+        output.say(f"re-use distances     {spark([d[1] for d in distances])}  {low} to {high}")
     curve = _at_powers(found.reuse.lru_miss_ratio)
     if curve:
         low, high = (_blocks(found, point[0]) for point in (curve[0], curve[-1]))
         first, last = (words.ratio(point[1]) for point in (curve[0], curve[-1]))
-        drawn = plots.spark([point[1] for point in curve])
+        drawn = spark([point[1] for point in curve])
         output.say(f"lru miss ratio       {drawn}  {first} at {low} to {last} at {high}")
     output.say()
 
@@ -132,18 +130,20 @@ def _at_powers(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _volumes(volumes: Sequence[VolumeInfo]) -> None:
-    shown = sorted(volumes, key=lambda v: -v.requests)[:VOLUMES]
-    table(
+    table: Table[VolumeInfo] = Table(
         "volumes",
         [
-            Column("volume", [v.name for v in shown], numeric=False),
-            Column("requests", [words.count(v.requests) for v in shown]),
-            Column("read share", [words.percent(v.read_share) for v in shown]),
-            Column("read", [words.size(v.read_bytes) for v in shown]),
-            Column("written", [words.size(v.write_bytes) for v in shown]),
-            Column("working set", [words.size(v.working_set_bytes) for v in shown]),
-            Column("requests/s", [_rate(v.rate_per_s) for v in shown]),
+            Column("volume", lambda volume: volume.name),
+            Column("requests", lambda volume: volume.requests, words.count),
+            Column("read share", lambda volume: volume.read_share, words.percent),
+            Column("read", lambda volume: volume.read_bytes, words.size),
+            Column("written", lambda volume: volume.write_bytes, words.size),
+            Column("working set", lambda volume: volume.working_set_bytes, words.size),
+            Column("requests/s", lambda volume: volume.rate_per_s, words.significant),
         ],
+        sorted(volumes, key=lambda volume: -volume.requests),
+        shown=VOLUMES,
     )
-    if len(volumes) > len(shown):
-        output.say(f"{words.count(len(volumes) - len(shown))} smaller volumes; --json has all")
+    output.show(table)
+    if table.left_out:
+        output.say(f"{words.count(table.left_out)} smaller volumes; --json has all")

@@ -7,14 +7,14 @@ know: any name; the registries of the Rust rooms are the only place where they s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from cachewright import _native, registries, words
-from cachewright.answers import NamedSchemeEntry
-from cachewright.cli import options, output, rows
-from cachewright.cli.tables import Column, table
+from cachewright.answers import NamedSchemeEntry, SettingEntry
+from cachewright.cli import options, output
+from cachewright.tables import Column, Table
 
 app = App(name="list", help="List what a stack file can use, such as policies and devices.")
 
@@ -41,7 +41,7 @@ def _show(entries: Sequence[registries.Entry], verbose: bool, how: options.ShowA
     if how.json:
         output.print_json(entries)
     elif how.csv:
-        output.print_csv(rows.of_registry(entries))
+        output.print_csv(map(_record, entries))
     elif verbose:
         for entry in entries:
             _entry(entry)
@@ -50,18 +50,29 @@ def _show(entries: Sequence[registries.Entry], verbose: bool, how: options.ShowA
 
 
 def _table(entries: Sequence[registries.Entry]) -> None:
-    named = [entry for entry in entries if isinstance(entry, NamedSchemeEntry)]
-    needs = [", ".join(_needs(entry)) for entry in entries]
-    columns = [Column("name", [entry.name for entry in entries], numeric=False)]
-    columns.append(Column("what it does", [entry.doc for entry in entries], numeric=False))
-    if any(needs):
-        columns.append(Column("needs", needs, numeric=False))
-    if named:
-        columns.append(Column("source", [entry.source for entry in named], numeric=False))
-        columns.append(
-            Column("run", [entry.spec or words.NOTHING for entry in named], numeric=False)
-        )
-    table("", columns)
+    columns: list[Column[registries.Entry]] = [
+        Column("name", lambda entry: entry.name),
+        Column("what it does", lambda entry: entry.doc),
+    ]
+    if any(map(_needs, entries)):
+        columns.append(Column("needs", lambda entry: ", ".join(_needs(entry))))
+    if any(isinstance(entry, NamedSchemeEntry) for entry in entries):
+        columns.append(Column("source", lambda entry: entry.source))
+        columns.append(Column("run", _spec))
+    output.show(Table("", columns, entries))
+
+
+def _record(entry: registries.Entry) -> dict[str, Any]:
+    """Return an entry of a registry for CSV; a named scheme has its keys in one cell."""
+    record: dict[str, Any] = {"name": entry.name, "doc": entry.doc, "source": entry.source}
+    if isinstance(entry, NamedSchemeEntry):
+        keys = [f"{key} = {value}" for key, value in entry.keys.items()]
+        return {**record, "keys": keys, "spec": entry.spec}
+    return {**record, "needs": entry.needs}
+
+
+def _spec(entry: registries.Entry) -> str | None:
+    return entry.spec or None if isinstance(entry, NamedSchemeEntry) else None
 
 
 def _needs(entry: registries.Entry) -> Sequence[str]:
@@ -83,11 +94,11 @@ def _entry(entry: registries.Entry) -> None:
     if not settings:
         output.say()
         return
-    columns = [
-        Column("  setting", [f"  {one.name}" for one in settings], numeric=False),
-        Column("default", [words.setting(one.default) for one in settings]),
-        Column("range", [one.accepted for one in settings], numeric=False),
-        Column("unit", [one.unit for one in settings], numeric=False),
-        Column("", [one.doc for one in settings], numeric=False),
+    columns: list[Column[SettingEntry]] = [
+        Column("  setting", lambda one: f"  {one.name}"),
+        Column("default", lambda one: words.setting(one.default), numeric=True),
+        Column("range", lambda one: one.accepted),
+        Column("unit", lambda one: one.unit),
+        Column("", lambda one: one.doc),
     ]
-    table("", columns)
+    output.show(Table("", columns, settings))

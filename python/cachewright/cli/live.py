@@ -19,13 +19,17 @@ from cachewright._native import RunError
 from cachewright.answers import (
     CachedBlock,
     CachedVolume,
+    CalibratedDevice,
     LiveChangeAnswer,
     LiveCheckAnswer,
     LiveDumpAnswer,
+    LoadedRequests,
+    LoadedTenant,
+    ReadTimes,
 )
 from cachewright.cli import options, output, parsing
-from cachewright.cli.tables import Column, table
 from cachewright.live import serving, watching
+from cachewright.tables import Column, Table
 
 app = App(
     name="live",
@@ -246,21 +250,15 @@ def calibrate(
     else:
         for notice in found.notices:
             output.note(notice)
-        times = {
-            "mean": [one.mean_us for _, one in rows],
-            "p50": [one.p50_us for _, one in rows],
-            "p99": [one.p99_us for _, one in rows],
-        }
-        columns = [Column("device", [device.path for device, _ in rows], numeric=False)]
-        columns += [
-            Column("tenant", [device.tenant or "(cache)" for device, _ in rows], numeric=False),
-            Column("depth", [words.count(one.depth) for _, one in rows]),
+        columns: list[Column[tuple[CalibratedDevice, ReadTimes]]] = [
+            Column("device", lambda row: row[0].path),
+            Column("tenant", lambda row: row[0].tenant or "(cache)"),
+            Column("depth", lambda row: row[1].depth, words.count),
+            Column("mean", lambda row: row[1].mean_us * NS_PER_US, words.duration),
+            Column("p50", lambda row: row[1].p50_us * NS_PER_US, words.duration),
+            Column("p99", lambda row: row[1].p99_us * NS_PER_US, words.duration),
         ]
-        columns += [
-            Column(name, [words.duration(us * NS_PER_US) for us in own])
-            for name, own in times.items()
-        ]
-        table("", columns)
+        output.show(Table("", columns, rows))
         output.say(f'[replay]\nhit_time = "{found.hit_time}"\nmiss_time = "{found.miss_time}"')
         if not found.is_usable:
             output.note(
@@ -303,18 +301,17 @@ def load(
     elif how.csv:
         output.print_csv({"tenant": tenant.name, **vars(one)} for tenant, one in rows)
     else:
-        texts: dict[str, Sequence[str]] = {
-            "requests": [words.count(one.count) for _, one in rows],
-            "per second": [words.count(round(one.count / tenant.seconds)) for tenant, one in rows],
-            "mean": [words.duration(one.mean_us * NS_PER_US) for _, one in rows],
-            "p50": [words.duration(one.p50_us * NS_PER_US) for _, one in rows],
-            "p99": [words.duration(one.p99_us * NS_PER_US) for _, one in rows],
-            "errors": [words.count(one.errors) for _, one in rows],
-        }
-        columns = [Column("tenant", [tenant.name for tenant, _ in rows], numeric=False)]
-        columns += [Column("kind", [one.kind for _, one in rows], numeric=False)]
-        columns += [Column(name, list(own)) for name, own in texts.items()]
-        table("", columns)
+        columns: list[Column[tuple[LoadedTenant, LoadedRequests]]] = [
+            Column("tenant", lambda row: row[0].name),
+            Column("kind", lambda row: row[1].kind),
+            Column("requests", lambda row: row[1].count, words.count),
+            Column("per second", lambda row: round(row[1].count / row[0].seconds), words.count),
+            Column("mean", lambda row: row[1].mean_us * NS_PER_US, words.duration),
+            Column("p50", lambda row: row[1].p50_us * NS_PER_US, words.duration),
+            Column("p99", lambda row: row[1].p99_us * NS_PER_US, words.duration),
+            Column("errors", lambda row: row[1].errors, words.count),
+        ]
+        output.show(Table("", columns, rows))
         for tenant in found.tenants:
             if tenant.skipped:
                 counted = words.counted(tenant.skipped, "request")
@@ -385,13 +382,12 @@ def _say_bypassed(found: LiveCheckAnswer | LiveDumpAnswer) -> None:
 
 
 def _volumes(volumes: Sequence[CachedVolume]) -> None:
-    sizes: dict[str, Sequence[int | None]] = {
-        "size": [one.bytes for one in volumes],
-        "clean": [one.clean_bytes for one in volumes],
-        "dirty": [one.dirty_bytes for one in volumes],
-        "damaged clean": [one.damaged_clean_bytes for one in volumes],
-        "damaged dirty": [one.damaged_dirty_bytes for one in volumes],
-    }
-    columns = [Column("volume", [one.name for one in volumes], numeric=False)]
-    columns += [Column(name, [words.size(each) for each in own]) for name, own in sizes.items()]
-    table("", columns)
+    columns: list[Column[CachedVolume]] = [
+        Column("volume", lambda one: one.name),
+        Column("size", lambda one: one.bytes, words.size),
+        Column("clean", lambda one: one.clean_bytes, words.size),
+        Column("dirty", lambda one: one.dirty_bytes, words.size),
+        Column("damaged clean", lambda one: one.damaged_clean_bytes, words.size),
+        Column("damaged dirty", lambda one: one.damaged_dirty_bytes, words.size),
+    ]
+    output.show(Table("", columns, volumes))

@@ -1,7 +1,7 @@
 """The command `mrc`: how the miss ratio falls with cache size.
 
 For: curves of a stack's tenants or of one trace: tables, a result folder, a report, a figure. Must
-never know: how curves are made. The tables are those of `cachewright.cli.curve_tables`.
+never know: how curves are made.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, targets
+from cachewright import api, curves, targets, timing
 from cachewright._native import SpecError
-from cachewright.cli import curve_tables, options, output, parsing, timed
+from cachewright.answers import CurvesAnswer
 from cachewright.cli import engine as engines
+from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Curves
@@ -102,7 +103,7 @@ def mrc(
     if folder is None and to.report:
         folder = RESULTS / (source.name.split(".")[0] or "mrc")
     with progress() as on_progress:
-        curves = api.mrc(
+        found = api.mrc(
             spec,
             block=block,
             settings=parsing.settings(set),
@@ -113,34 +114,40 @@ def mrc(
             **flag.given(how),
         )
     if shown.json:
-        output.print_json(curves.answer)
+        output.print_json(found.answer)
     elif shown.csv:
-        output.print_csv([*curves.points.to_dicts(), *curves.latency.to_dicts()])
+        output.print_csv([*found.points.to_dicts(), *found.latency.to_dicts()])
     else:
-        _show(curves)
-    for line in _files(curves, to, folder):
+        _show(found.answer)
+    for line in _files(found, to, folder):
         if not shown.is_data:
             output.say(line)
 
 
-def _show(curves: Curves) -> None:
-    answer = curves.answer
-    curve_tables.show(answer)
+def _show(answer: CurvesAnswer) -> None:
+    """Print the notes, a table per tenant and window, what was verified, and response times."""
+    for sentence in answer.notes:
+        output.note(sentence)
+    noted.of_tenants(answer.tenants)
+    for table in curves.by_size(answer):
+        output.show(table)
+    if checked := curves.checks(answer):
+        output.show(checked)
     for found in answer.latency or ():
-        timed.curve(found, answer.block_bytes)
-    for sentence in curve_tables.conclusions(answer):
+        output.show(timing.by_size(found, answer.block_bytes))
+    for sentence in curves.conclusions(answer):
         output.say(sentence)
 
 
-def _files(curves: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
+def _files(found: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
     """Write what was asked for; return a line for each file."""
     lines = [] if folder is None else [f"result: {folder}"]
     if folder is not None and to.report:
-        lines.append(f"report: {curves.report(folder / REPORT_FILE)}")
+        lines.append(f"report: {found.report(folder / REPORT_FILE)}")
     if to.figure is not None:
-        first, *beside = _figure_paths(to.figure, bool(curves.answer.latency))
-        lines.append(f"figure: {curves.figure(first)}")
-        lines += [f"figure: {curves.latency_figure(path)}" for path in beside]
+        first, *beside = _figure_paths(to.figure, bool(found.answer.latency))
+        lines.append(f"figure: {found.figure(first)}")
+        lines += [f"figure: {found.latency_figure(path)}" for path in beside]
     return lines
 
 

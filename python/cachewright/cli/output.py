@@ -1,9 +1,7 @@
 """What the command line shows: tables with the best marked, sentences, CSV, JSON, errors.
 
-For: one look of every command. Must never know: how results are made. Tables and results go to
-standard output, everything else to standard error. The best value of a column is bold and carries a
-`*`, so that it shows without colour; colours follow the terminal and `NO_COLOR`. `rich` is imported
-only where something is shown on a terminal.
+Tables and results go to standard output, everything else to standard error. Colours follow the
+terminal and `NO_COLOR`. `rich` is imported only where something is shown on a terminal.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+
+from cachewright import tables
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,33 +83,19 @@ def print_json(document: Any) -> None:
     print(json.dumps(dump(document), indent=2, ensure_ascii=False))
 
 
-def print_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = ()) -> None:
-    """Print rows as CSV, a column per key in the order of first sight; None is an empty cell.
-
-    Tables inside a row become columns named `outer_inner`; lists of rows are left out. `columns`
-    are there without rows, too.
-    """
-    import csv
-
-    flat = [dict(_flat(row)) for row in rows]
-    names = dict.fromkeys([*columns, *(key for row in flat for key in row)])
-    writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
+def print_csv(records: Iterable[Mapping[str, Any]], keys: Iterable[str] = ()) -> None:
+    """Print records as CSV, a column per key; `keys` are there without records, too."""
+    tables.write_csv(tables.of_records(records, keys), sys.stdout)
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in row.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}_")
-        elif isinstance(value, list | tuple):
-            if all(isinstance(item, str) for item in value):
-                yield name, "; ".join(value)
-        elif isinstance(value, bool):
-            yield name, str(value).lower()
-        else:
-            yield name, value
+def show(table: tables.Table[Any]) -> None:
+    """Print a table: as wide as the terminal, or as plain text into a pipe."""
+    console = terminal()
+    if console is not None:
+        tables.draw(table, console)
+        return
+    for line in tables.lines(table):
+        say(line)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:

@@ -12,16 +12,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, words
+from cachewright import api, sizing
 from cachewright._native import SpecError
-from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
-from cachewright.cli import options, output, parsing, rows
+from cachewright.answers import PlanAnswer
+from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
-from cachewright.summary import best_index
 
-BEST_EFFORT = "best effort"
 flag = Flags("plan")
 
 Stack = Annotated[
@@ -101,12 +98,9 @@ def plan(
         output.print_json(answer)
         return
     if how.csv:
-        output.print_csv(rows.of_plan(answer))
+        output.print_csv(sizing.records(answer))
         return
-    for sentence in answer.notes:
-        output.note(sentence)
-    _alone(answer)
-    _sized(answer)
+    _show(answer)
     if out is not None:
         output.say(f"result: {out}")
 
@@ -149,99 +143,19 @@ def _plan_fleet(
             output.say(f"result: {out}")
 
 
-def _blocks(blocks: int | None, block: int) -> str:
-    return "no size" if blocks is None else words.size(blocks * block)
-
-
-def _alone(answer: PlanAnswer) -> None:
-    block, tenants = answer.block_bytes, answer.tenants
-    table(
-        "what each tenant needs alone",
-        [
-            Column("tenant", [tenant.name for tenant in tenants], numeric=False),
-            Column("goal", [_goal(tenant) for tenant in tenants]),
-            Column("cache", [_needed(tenant, block) for tenant in tenants]),
-            Column("best there is", [words.ratio(t.best_hit_ratio) for t in tenants]),
-        ],
-    )
-    smallest = answer.smallest_blocks
-    if smallest is not None:
-        output.say(f"together: {_blocks(smallest, block)}, split as above and never changed")
-    for tenant in tenants:
-        if tenant.goal_hit_ratio is not None and tenant.alone_blocks is None:
-            output.say(
-                f"{tenant.name}: no cache size meets the goal {_goal(tenant)}; the best "
-                f"achievable hit ratio is {words.ratio(tenant.best_hit_ratio)}"
-            )
-
-
-def _goal(tenant: PlanTenant) -> str:
-    goal = tenant.goal_hit_ratio
-    return BEST_EFFORT if goal is None else words.ratio(goal)
-
-
-def _needed(tenant: PlanTenant, block: int) -> str:
-    without = tenant.goal_hit_ratio is None
-    return words.NOTHING if without else _blocks(tenant.alone_blocks, block)
-
-
-def _sized(answer: PlanAnswer) -> None:
-    block, sized = answer.block_bytes, answer.partitions
-    if not sized:
+def _show(answer: PlanAnswer) -> None:
+    """Print what each tenant needs alone, and what all need together."""
+    for sentence in answer.notes:
+        output.note(sentence)
+    output.show(sizing.alone(answer))
+    for sentence in sizing.remarks(answer):
+        output.say(sentence)
+    together = sizing.together(answer)
+    if together is None:
         return
-    smallest, sizes = answer.smallest_blocks, [one.smallest_blocks for one in sized]
-    least = min((size for size in sizes if size is not None), default=None)
-    columns = [
-        Column("partition", [one.partition for one in sized], numeric=False),
-        Column(
-            "smallest cache",
-            [_blocks(size, block) for size in sizes],
-            best=best_index(sizes, highest=False),
-        ),
-        Column("of the perfect split", [_times(size, smallest) for size in sizes]),
-    ]
-    if len(sized) > 1:
-        columns.append(Column("of the smallest", [_times(size, least) for size in sizes]))
-    for at, tenant in enumerate(answer.tenants):
-        shares = [_share(one, at, block) for one in sized]
-        columns.append(Column(tenant.name, shares))
     output.say()
-    table("smallest cache that meets every goal; each tenant's hit ratio and last quota", columns)
-    for one in sized:
+    output.show(together)
+    for one in answer.partitions:
         if one.warning:
             output.note(f"{one.partition}: {one.warning}")
-    output.say(conclusion(answer))
-
-
-def conclusion(answer: PlanAnswer) -> str:
-    """Return the smallest cache and by which partitioner, or that none meets the goals."""
-    block, sized = answer.block_bytes, answer.partitions
-    found = {one.partition: one.smallest_blocks for one in sized}
-    goals = [tenant.goal_hit_ratio for tenant in answer.tenants]
-    number = words.counted(sum(goal is not None for goal in goals), "goal")
-    best = answer.best
-    if best is None:
-        tried = ", ".join(found)
-        return f"no cache size meets every goal ({number}) under {tried}; hit ratios are the best"
-    line = f"smallest cache: {_blocks(found[best], block)} under {best}, which meets {number}"
-    others = {name: size for name, size in found.items() if size is not None and name != best}
-    if not others:
-        return line
-    second = min(others, key=others.__getitem__)
-    return f"{line}; next is {second} with {_blocks(others[second], block)}"
-
-
-def _times(blocks: int | None, smallest: int | None) -> str:
-    if not blocks or not smallest:
-        return words.NOTHING
-    return f"{words.significant(blocks / smallest)} x"
-
-
-def _share(one: PlanPartition, at: int, block: int) -> str:
-    if not one.hit_ratios:
-        return words.NOTHING
-    ratio = words.ratio(one.hit_ratios[at])
-    quotas = one.quota_blocks
-    if not quotas or one.partition == "shared":
-        return ratio
-    return f"{ratio} in {words.size(quotas[at] * block)}"
+    output.say(sizing.conclusion(answer))

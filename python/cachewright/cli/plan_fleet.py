@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from cachewright import words
 from cachewright._native import SpecError
-from cachewright.answers import FleetPlanAnswer, PlacementChange
+from cachewright.answers import FleetPlanAnswer, PlacementChange, ReplayedPlacing
 from cachewright.cli import output
 from cachewright.cli.parsing import split_values
-from cachewright.cli.tables import Column, table
 from cachewright.fleet.placement.host_files import host_name
+from cachewright.tables import Column, Table
 
 # Changes that are shown one by one; the others are in the document.
 SHOWN = 5
@@ -67,37 +67,47 @@ def conclusion(answer: FleetPlanAnswer) -> str:
 
 
 def _hosts(answer: FleetPlanAnswer) -> None:
-    rows = range(answer.hosts)
-    members = [[one for one in answer.volumes if one.host == host] for host in rows]
-    needs = [sum(one.need_blocks for one in there) * answer.block_bytes for there in members]
-    goals = [sum(one.goal_hit_ratio is not None for one in there) for there in members]
-    hits = [[one.hit_ratio for one in there] for there in members]
-    table(
-        "hosts",
-        [
-            Column("host", [host_name(host, answer.hosts) for host in rows], numeric=False),
-            Column("volumes", [words.count(len(there)) for there in members]),
-            Column("goals", [words.count(number) for number in goals]),
-            Column("needs", [words.size(size) for size in needs]),
-            Column("lowest hit ratio", [words.ratio(min(ratios, default=None)) for ratios in hits]),
-        ],
-    )
+    members = [[one for one in answer.volumes if one.host == host] for host in range(answer.hosts)]
+    block = answer.block_bytes
+    columns: list[Column[int]] = [
+        Column("host", lambda host: host_name(host, answer.hosts)),
+        Column("volumes", lambda host: len(members[host]), words.count),
+        Column(
+            "goals",
+            lambda host: sum(one.goal_hit_ratio is not None for one in members[host]),
+            words.count,
+        ),
+        Column(
+            "needs", lambda host: sum(one.need_blocks for one in members[host]) * block, words.size
+        ),
+        Column(
+            "lowest hit ratio",
+            lambda host: min((one.hit_ratio for one in members[host]), default=None),
+            words.ratio,
+        ),
+    ]
+    output.show(Table("hosts", columns, range(answer.hosts)))
 
 
 def _others(answer: FleetPlanAnswer) -> None:
     block, planned = answer.block_bytes, answer.flash_blocks
-    sizes: list[int | None] = [planned, *(one.flash_blocks for one in answer.others)]
-    names = ["this plan", *(one.name for one in answer.others)]
-    texts = ["none" if size is None else words.size(size * block) for size in sizes]
-    factors = [words.NOTHING if size is None else words.times(size, planned) for size in sizes]
-    table(
-        "flash per host with which all goals are met",
-        [
-            Column("placing", names, numeric=False),
-            Column("flash per host", texts),
-            Column("of this plan", factors),
-        ],
-    )
+    sizes: dict[str, int | None] = {"this plan": planned}
+    sizes |= {one.name: one.flash_blocks for one in answer.others}
+
+    def size(name: str) -> str:
+        blocks = sizes[name]
+        return "none" if blocks is None else words.size(blocks * block)
+
+    def factor(name: str) -> str | None:
+        blocks = sizes[name]
+        return None if blocks is None else words.times(blocks, planned)
+
+    columns: list[Column[str]] = [
+        Column("placing", lambda name: name),
+        Column("flash per host", size, numeric=True),
+        Column("of this plan", factor, numeric=True),
+    ]
+    output.show(Table("flash per host with which all goals are met", columns, list(sizes)))
 
 
 def _changes(answer: FleetPlanAnswer) -> None:
@@ -105,15 +115,13 @@ def _changes(answer: FleetPlanAnswer) -> None:
         return
     shown = _worst(answer.changes)
     block = answer.block_bytes
-    table(
-        "what moves",
-        [
-            Column("if", [one.what for one in shown], numeric=False),
-            Column("volumes moved", [_moved(one) for one in shown]),
-            Column("to fetch again", [_fetched(one, block) for one in shown]),
-            Column("flash per host", [words.size(one.needed_blocks * block) for one in shown]),
-        ],
-    )
+    columns: list[Column[PlacementChange]] = [
+        Column("if", lambda one: one.what),
+        Column("volumes moved", _moved, numeric=True),
+        Column("to fetch again", lambda one: one.blocks * block if one.fits else None, words.size),
+        Column("flash per host", lambda one: one.needed_blocks * block, words.size),
+    ]
+    output.show(Table("what moves", columns, shown))
     left = len(answer.changes) - len(shown)
     if left:
         output.say(f"{words.counted(left, 'change')} that move less: with --json")
@@ -131,25 +139,17 @@ def _moved(one: PlacementChange) -> str:
     return words.count(len(one.moved)) if one.fits else "do not fit"
 
 
-def _fetched(one: PlacementChange, block: int) -> str:
-    return words.size(one.blocks * block) if one.fits else words.NOTHING
-
-
 def _replayed(answer: FleetPlanAnswer) -> None:
     if not answer.replayed:
         return
-    found = answer.replayed
-    table(
-        "goals met in replays of all hosts with the plan's flash",
-        [
-            Column("placing", [one.name for one in found], numeric=False),
-            Column("goals", [words.count(one.goals) for one in found]),
-            Column("met", [words.count(one.goals_met) for one in found]),
-            Column("share", [_share(one.goals_met, one.goals) for one in found]),
-            Column("hit ratio", [words.ratio(one.hit_ratio) for one in found]),
-        ],
-    )
-
-
-def _share(met: int, goals: int) -> str:
-    return words.percent(met / goals) if goals else words.NOTHING
+    columns: list[Column[ReplayedPlacing]] = [
+        Column("placing", lambda one: one.name),
+        Column("goals", lambda one: one.goals, words.count),
+        Column("met", lambda one: one.goals_met, words.count),
+        Column(
+            "share", lambda one: one.goals_met / one.goals if one.goals else None, words.percent
+        ),
+        Column("hit ratio", lambda one: one.hit_ratio, words.ratio),
+    ]
+    title = "goals met in replays of all hosts with the plan's flash"
+    output.show(Table(title, columns, answer.replayed))

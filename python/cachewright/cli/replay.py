@@ -68,9 +68,9 @@ def replay(job: Job, wanted: Wanted) -> None:
     if wanted.json:
         output.print_json(result.answer)
     elif wanted.csv:
-        from cachewright.cli import rows
+        from cachewright import summary
 
-        output.print_csv(rows.of_result(result.answer))
+        output.print_csv(summary.records(result.answer))
     else:
         from cachewright.cli import compared
 

@@ -15,11 +15,9 @@ from cyclopts import Parameter
 from cachewright import side_by_side
 from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
-from cachewright.cli.tables import Column, table
-from cachewright.side_by_side.comparison import key_name
 
 if TYPE_CHECKING:
-    from cachewright.side_by_side import Comparison, MeasureTable
+    from cachewright.side_by_side import Comparison
 
 REPORT_FILE = "report.html"
 TOGETHER = Path("results") / "side-by-side"
@@ -92,7 +90,7 @@ def report(
 
         found = side_by_side.Comparison.of(side_by_side.read_all(folders))
         if csv:
-            output.print_csv(_cells(found), ("measure", "result", "value"))
+            output.print_csv(found.records(), ("measure", "result", "value"))
         else:
             _show(found)
         text, figures = beside.page(found), beside.figures(found)
@@ -104,49 +102,16 @@ def report(
 
 def _show(found: Comparison) -> None:
     """Print settings that differ, and the rows that results share."""
-    for title, rows in (("settings that differ", found.differences),
-                        ("workloads that differ", found.workloads)):  # fmt: skip
-        if rows:
-            columns = [Column("", [key for key, _ in rows], numeric=False)]
-            for place in range(len(rows[0][1])):
-                shown = [values[place] or "-" for _, values in rows]
-                columns.append(Column(found.labels[place], shown, numeric=False))
-            table(title, columns)
+    for unlike in (found.unlike_settings, found.unlike_workloads):
+        if unlike.rows:
+            output.show(unlike)
     for one in found.tables:
         if one.matched:
-            _table(one)
+            table = one.table(matched=SHOWN)
+            output.show(table)
+            if table.left_out:
+                more = f"{table.left_out} more rows not shown; --csv and the report have all"
+                output.say(f"{more}\n")
     unmatched = [one.measure.name for one in found.tables if not one.matched]
     if unmatched:
         output.say(f"no case in two results: {', '.join(unmatched)}; the report has all rows\n")
-
-
-def _table(one: MeasureTable) -> None:
-    from cachewright.report.side_by_side import changes
-
-    rows = one.rows[: min(one.matched, SHOWN)]
-    columns = [
-        Column(key_name(key), [keys[place] for keys, _ in rows], numeric=False)
-        for place, key in enumerate(one.keys)
-    ]
-    for place, label in enumerate(one.labels):
-        shown = [one.measure.show(values[place]) for _, values in rows]
-        columns.append(Column(label, shown))
-    several = [changes(one, values) for _, values in rows]
-    for place, label in enumerate(one.labels[1:]):
-        columns.append(Column(f"{label}, change", [line[place] for line in several]))
-    table(one.measure.name, columns)
-    if one.matched > len(rows):
-        output.say(
-            f"{one.matched - len(rows)} more rows not shown; --csv and the report have all\n"
-        )
-
-
-def _cells(found: Comparison) -> list[dict[str, object]]:
-    return [
-        {**dict(zip(one.keys, keys, strict=True)), "measure": one.measure.name,
-         "result": label, "value": value}
-        for one in found.tables
-        for keys, values in one.rows
-        for label, value in zip(one.labels, values, strict=True)
-        if value is not None
-    ]  # fmt: skip

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from cachewright import words
-from cachewright.answers import BlockCounts, GoalStatus, LiveStatus, RequestStatus, TenantStatus
+from cachewright.answers import (
+    BlockCounts,
+    GoalStatus,
+    LiveStatus,
+    RecentRequests,
+    RequestStatus,
+    TenantStatus,
+)
 from cachewright.cli import options, output
-from cachewright.cli.tables import Column, table
 from cachewright.live import watching
+from cachewright.tables import Column, Table
 
 NS_PER_US = 1e3
 RATIO = "ratio"
@@ -97,36 +105,39 @@ def _screen(status: LiveStatus) -> None:
     if status.refused_reload:
         output.say(f"the last reload was refused, nothing has changed: {status.refused_reload}")
     output.say()
-    rows = [_cells(status, tenant) for tenant in status.tenants]
-    names = list(rows[0]) if rows else []
-    columns = [
-        Column(name, [row[name] for row in rows], numeric=name not in ("tenant", "state"))
-        for name in names
+    output.show(Table("", _columns(status), status.tenants))
+
+
+def _columns(status: LiveStatus) -> list[Column[TenantStatus]]:
+    met = {True: "yes", False: "no", None: words.NOTHING}
+    columns: list[Column[TenantStatus]] = [
+        Column("tenant", lambda tenant: tenant.name),
+        Column("state", lambda tenant: tenant.state),
+        Column("hit ratio", lambda tenant: hit_ratio(tenant.recent), words.ratio),
+        Column("goal", lambda tenant: _goal(tenant.goal), numeric=True),
+        Column("met", lambda tenant: met[tenant.goal_met], numeric=True),
+        Column("cached", lambda tenant: tenant.cached_bytes, words.size),
+        Column("quota", lambda tenant: tenant.quota_bytes, words.size),
+        Column("dirty", lambda tenant: tenant.dirty_bytes, words.size),
     ]
-    table("", columns)
-
-
-def _cells(status: LiveStatus, tenant: TenantStatus) -> dict[str, str]:
-    read, write = _kind(tenant, "read"), _kind(tenant, "write")
     seconds = max(status.recent_seconds, 1e-3)
-    errors = sum(one.errors for one in tenant.requests)
-    return {
-        "tenant": tenant.name,
-        "state": tenant.state,
-        "hit ratio": words.ratio(hit_ratio(tenant.recent)),
-        "goal": _goal(tenant.goal),
-        "met": {True: "yes", False: "no", None: words.NOTHING}[tenant.goal_met],
-        "cached": words.size(tenant.cached_bytes),
-        "quota": words.size(tenant.quota_bytes),
-        "dirty": words.size(tenant.dirty_bytes),
-        "reads/s": words.count(round(read.recent.count / seconds)),
-        "read p50": words.duration(read.recent.p50_us * NS_PER_US),
-        "read p99": words.duration(read.recent.p99_us * NS_PER_US),
-        "writes/s": words.count(round(write.recent.count / seconds)),
-        "write p50": words.duration(write.recent.p50_us * NS_PER_US),
-        "write p99": words.duration(write.recent.p99_us * NS_PER_US),
-        "errors": words.count(errors),
-    }
+    times: list[Column[RecentRequests]] = [
+        Column("s/s", lambda found: round(found.count / seconds), words.count),
+        Column(" p50", lambda found: found.p50_us * NS_PER_US, words.duration),
+        Column(" p99", lambda found: found.p99_us * NS_PER_US, words.duration),
+    ]
+    for kind in ("read", "write"):
+        columns += [
+            column._replace(heading=f"{kind}{column.heading}").on(_recent(kind)) for column in times
+        ]
+    errors: Column[TenantStatus] = Column(
+        "errors", lambda tenant: sum(one.errors for one in tenant.requests), words.count
+    )
+    return [*columns, errors]
+
+
+def _recent(kind: str) -> Callable[[TenantStatus], RecentRequests]:
+    return lambda tenant: _kind(tenant, kind).recent
 
 
 def _goal(goal: GoalStatus | None) -> str:

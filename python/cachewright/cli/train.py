@@ -7,7 +7,6 @@ know: how anyone trains. Models of partitioners are in `train_models`, of kinds 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -20,8 +19,8 @@ from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing, train_caching, train_kinds, train_models
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.stack import StackOrTrace, files_of, is_stack_path
+from cachewright.tables import Column, Table
 from cachewright.train import Trained, checks, train_shiro
 
 TRAIN = Flags("train")
@@ -116,25 +115,21 @@ def show(found: Trained) -> None:
     )
     output.say()
     measures = found.measures
-    columns = [
-        Column("judged on", [name for name, _ in measures], numeric=False),
-        Column("predictions", _cells(measures, lambda one: words.count(one.predictions))),
-        Column("accuracy", _cells(measures, lambda one: words.percent(one.accuracy))),
-        Column("precision", _cells(measures, lambda one: words.percent(one.precision))),
-        Column("recall", _cells(measures, lambda one: words.percent(one.recall))),
-        Column("F1", _cells(measures, lambda one: words.percent(one.f1))),
-        Column("most frequent class", _cells(measures, lambda one: words.percent(one.majority))),
+    columns: list[Column[Prediction]] = [
+        Column("predictions", lambda one: one.predictions, words.count),
+        Column("accuracy", lambda one: one.accuracy, words.percent),
+        Column("precision", lambda one: one.precision, words.percent),
+        Column("recall", lambda one: one.recall, words.percent),
+        Column("F1", lambda one: one.f1, words.percent),
+        Column("most frequent class", lambda one: one.majority, words.percent),
     ]
-    table("", columns)
+    named: Column[tuple[str, Prediction | None]] = Column("judged on", lambda row: row[0])
+    output.show(Table("", [named, *(one.on(lambda row: row[1]) for one in columns)], measures))
     for name, one in measures:
         if one is not None and one.accuracy < one.majority:
             output.note(f"{name}: less often right than the more frequent class would be")
     if any(one is None for _, one in measures):
         output.note("nothing judged where no page was written twice; a smaller --share leaves more")
-
-
-def _cells(measures: Measures, show: Callable[[Prediction], str]) -> list[str]:
-    return ["-" if one is None else show(one) for _, one in measures]
 
 
 def _others(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
@@ -17,10 +17,10 @@ from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.stack import files_of, load
+from cachewright.tables import Column, Table
 from cachewright.train import RcRnnTraining, checks, train_rc_rnn
-from cachewright.train.reports import CachingReport
+from cachewright.train.reports import Agreement, CachingModel, CachingReport, Majority
 from cachewright.train.store import file_name, report_name
 
 LABELS = Flags("labels")
@@ -152,6 +152,15 @@ def _settings(
     return RcRnnTraining(oracle=oracle, share=parsing.share(share), seeds=seeds, **given)
 
 
+class _Judged(NamedTuple):
+    """How often a model agrees with the oracle on one part, beside the most frequent label."""
+
+    name: str
+    own: Agreement
+    most: Majority
+    model: CachingModel
+
+
 def show(report: CachingReport) -> None:
     """Print how often each model says what the oracle does, beside its most frequent label."""
     requests = report.requests
@@ -162,26 +171,24 @@ def show(report: CachingReport) -> None:
     )
     output.say()
     rows = [
-        (f"{LATER}, seed {model.seed}", model.own, report.majority, model)
+        _Judged(f"{LATER}, seed {model.seed}", model.own, report.majority, model)
         for model in report.models
     ]
     for model in report.models:
         for name, other in model.others.items():
-            rows.append((f"{name}, seed {model.seed}", other.own, other.majority, model))
-    table(
-        "agreement with the oracle, the model's own labels fed back",
-        [
-            Column("judged on", [name for name, *_ in rows], numeric=False),
-            Column("cached", [words.percent(own.cached) for _, own, _, _ in rows]),
-            Column("most frequent label", [words.percent(most.cached) for _, _, most, _ in rows]),
-            Column("duration", [words.percent(own.duration) for _, own, _, _ in rows]),
-            Column("most frequent label", [words.percent(most.duration) for _, _, most, _ in rows]),
-            Column("epochs", [str(model.epochs) for *_, model in rows]),
-            Column("CPU time", [words.duration(model.cpu_seconds * 1e9) for *_, model in rows]),
-            Column("bytes", [words.count(model.bytes) for *_, model in rows]),
-            Column("step takes", [words.duration(model.step_ns) for *_, model in rows]),
-        ],
-    )
+            rows.append(_Judged(f"{name}, seed {model.seed}", other.own, other.majority, model))
+    columns: list[Column[_Judged]] = [
+        Column("judged on", lambda row: row.name),
+        Column("cached", lambda row: row.own.cached, words.percent),
+        Column("most frequent label", lambda row: row.most.cached, words.percent),
+        Column("duration", lambda row: row.own.duration, words.percent),
+        Column("most frequent label", lambda row: row.most.duration, words.percent),
+        Column("epochs", lambda row: row.model.epochs, str),
+        Column("CPU time", lambda row: row.model.cpu_seconds * 1e9, words.duration),
+        Column("bytes", lambda row: row.model.bytes, words.count),
+        Column("step takes", lambda row: row.model.step_ns, words.duration),
+    ]
+    output.show(Table("agreement with the oracle, the model's own labels fed back", columns, rows))
     for name, own, most, model in rows:
         if own.cached < most.cached:
             output.note(f"{name}: less often right than always the more frequent label")

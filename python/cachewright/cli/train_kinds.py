@@ -6,6 +6,7 @@ know: how anyone trains.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,12 +17,12 @@ from cachewright import targets, words
 from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.stack import files_of
+from cachewright.tables import Column, Table
 from cachewright.traces import Trace
 from cachewright.train import checks
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
-from cachewright.train.reports import KindsReport
+from cachewright.train.reports import JudgedVolume, KindsReport
 from cachewright.train.store import FLOAT_SUFFIX
 
 Named = Annotated[
@@ -139,26 +140,24 @@ def show(report: KindsReport, how: KindsTraining) -> None:
         f"{words.size(report.bytes)}, {words.duration(report.inference_ns)} per window"
     )
     output.say()
-    answers = [
-        Column(f"as {kind}", [words.count(one.answers[index]) for one in judged])
-        for index, kind in enumerate(kinds)
+    columns: list[Column[JudgedVolume]] = [
+        Column("trace", lambda one: one.name),
+        Column("part", lambda one: one.part),
+        Column("kind", lambda one: kinds[one.kind]),
+        Column("windows", lambda one: one.windows, words.count),
+        *(Column(f"as {kind}", _answers(at), words.count) for at, kind in enumerate(kinds)),
+        Column("right", lambda one: one.accuracy, words.percent),
+        Column("of ten together", lambda one: one.accuracy_of_ten, words.percent),
     ]
-    table(
-        "windows that never trained",
-        [
-            Column("trace", [one.name for one in judged], numeric=False),
-            Column("part", [one.part for one in judged], numeric=False),
-            Column("kind", [kinds[one.kind] for one in judged], numeric=False),
-            Column("windows", [words.count(one.windows) for one in judged]),
-            *answers,
-            Column("right", [_right(one.accuracy) for one in judged]),
-            Column("of ten together", [_right(one.accuracy_of_ten) for one in judged]),
-        ],
-    )
+    output.show(Table("windows that never trained", columns, judged))
     output.say(
         f"mean over kinds, later parts: {_right(report.windows_judged.accuracy)} of windows right "
         f"({_right(report.f32.accuracy)} in f32), {_right(report.of_ten.accuracy)} of ten together"
     )
+
+
+def _answers(kind: int) -> Callable[[JudgedVolume], int]:
+    return lambda one: one.answers[kind]
 
 
 def _right(share: float | None) -> str:

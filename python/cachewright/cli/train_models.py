@@ -16,8 +16,8 @@ from cachewright import targets, words
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.stack import files_of
+from cachewright.tables import Column, Table
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
@@ -205,27 +205,27 @@ def mlcache(
     output.say(f"model: {out}; use it with `model = ...` in [cache]")
 
 
+_Row = tuple[TenantReport, ModelReport]
+
+
 def show(report: PartitionerReport, title: str) -> None:
     """Print a row per model, and what answers without a model would score."""
     rows = [(tenant, model) for tenant in report.tenants for model in tenant.models]
-    counts = [tenant.windows for tenant, _ in rows]
-    table(
-        title,
-        [
-            Column("tenant", [tenant.name for tenant, _ in rows], numeric=False),
-            Column("seed", [str(model.seed) for _, model in rows]),
-            Column("windows", [f"{one.train} + {one.validation}, {one.test}" for one in counts]),
-            Column("epochs", [words.count(model.epochs) for _, model in rows]),
-            Column("MSE", [_mse(model.test) for _, model in rows]),
-            Column("in f32", [_mse(model.test_f32) for _, model in rows]),
-            Column("of last label", [_mse(one.naive.last_label) for one, _ in rows]),
-            Column("of mean label", [_mse(one.naive.mean_label) for one, _ in rows]),
-            Column("mean error", [words.percent(model.test.mae) for _, model in rows]),
-            *_hits(rows),
-            Column("bytes", [words.count(model.bytes) for _, model in rows]),
-            Column("answer takes", [words.duration(model.inference_ns) for _, model in rows]),
-        ],
-    )
+    columns: list[Column[_Row]] = [
+        Column("tenant", lambda row: row[0].name),
+        Column("seed", lambda row: row[1].seed, str),
+        Column("windows", _windows, numeric=True),
+        Column("epochs", lambda row: row[1].epochs, words.count),
+        Column("MSE", lambda row: row[1].test, _mse),
+        Column("in f32", lambda row: row[1].test_f32, _mse),
+        Column("of last label", lambda row: row[0].naive.last_label, _mse),
+        Column("of mean label", lambda row: row[0].naive.mean_label, _mse),
+        Column("mean error", lambda row: row[1].test.mae, words.percent),
+        *_hits(rows),
+        Column("bytes", lambda row: row[1].bytes, words.count),
+        Column("answer takes", lambda row: row[1].inference_ns, words.duration),
+    ]
+    output.show(Table(title, columns, rows))
     for tenant, model in rows:
         if model.test.mse > tenant.naive.least_mse():
             output.note(
@@ -234,20 +234,25 @@ def show(report: PartitionerReport, title: str) -> None:
             )
 
 
-def _hits(rows: list[tuple[TenantReport, ModelReport]]) -> list[Column]:
+def _windows(row: _Row) -> str:
+    found = row[0].windows
+    return f"{found.train} + {found.validation}, {found.test}"
+
+
+def _hits(rows: list[_Row]) -> list[Column[_Row]]:
     """Return columns of hits, where divisions are counted by them."""
     if any(model.test.hits is None for _, model in rows):
         return []
     return [
-        Column("hits", [_won(model.test) for _, model in rows]),
-        Column("of last", [_won(one.naive.last_label) for one, _ in rows]),
-        Column("of equal", [_won(one.naive.equal) for one, _ in rows]),
+        Column("hits", lambda row: row[1].test, _won),
+        Column("of last", lambda row: row[0].naive.last_label, _won),
+        Column("of equal", lambda row: row[0].naive.equal, _won),
     ]
 
 
-def _won(measures: Errors | None) -> str:
-    return words.NOTHING if measures is None else words.percent(measures.hits)
+def _won(measures: Errors) -> str:
+    return words.percent(measures.hits)
 
 
-def _mse(measures: Errors | None) -> str:
-    return words.NOTHING if measures is None else f"{measures.mse:.4f}"
+def _mse(measures: Errors) -> str:
+    return f"{measures.mse:.4f}"

@@ -5,23 +5,18 @@ For: a table per over-provisioning, the best marked. Must never know: how it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from cachewright import amplification, api, words
-from cachewright.amplification import Case
-from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
+from cachewright import amplification, api
 from cachewright.cli import engine as engines
 from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.results import Amplification
-from cachewright.summary import best_index
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
@@ -130,86 +125,10 @@ def _show(found: Amplification) -> None:
     output.kept(answer)
     noted.of_tenants(answer.tenants)
     for op, cases in amplification.by_op(answer):
-        table(f"over-provisioning {words.percent(op)}", _columns(answer, cases))
-        predicting = amplification.predicting(cases)
-        if predicting:
-            title = f"predictions of short lifetimes, over-provisioning {words.percent(op)}"
-            table(title, _predictions(predicting))
+        output.show(amplification.ranked(answer, op, cases))
+        if predictions := amplification.predictions(op, cases):
+            output.show(predictions)
     for warning in found.warnings:
         output.note(warning)
     for op, cases in amplification.by_op(answer):
-        output.say(_conclusion(op, cases))
-
-
-def _columns(answer: AmplificationAnswer, cases: Sequence[Case]) -> list[Column]:
-    def numbers(
-        header: str,
-        of: Callable[[Case], float],
-        show: Callable[[float], str],
-        marked: bool = True,
-    ) -> Column:
-        values = [of(case) for case in cases]
-        choices = [None if case.bound else of(case) for case in cases]
-        best = best_index(choices, highest=False) if marked else set()
-        return Column(header, [show(value) for value in values], best=best)
-
-    return [
-        Column("", [str(rank) for rank in range(1, len(cases) + 1)]),
-        Column("separation", [amplification.separation(c) for c in cases], numeric=False),
-        Column("reclaim", [c.reclaim for c in cases], numeric=False),
-        numbers("write amplification", lambda c: c.write_amplification, words.ratio),
-        numbers("extra writes", lambda c: c.extra_writes, words.ratio),
-        numbers("in the last drive write", lambda c: c.last_write_amplification, words.ratio),
-        numbers("relocated pages", lambda c: c.moved_pages, words.count),
-        Column("erases per superblock", [_erases(c.erases) for c in cases]),
-        numbers(
-            "bytes per page", lambda c: c.metadata_bytes_per_page, words.significant, marked=False
-        ),
-        Column("memory per TB", [amplification.dram(answer, c) for c in cases]),
-        Column("metadata misses", [words.percent(amplification.miss_share(c)) for c in cases]),
-        Column("streams", [words.count(c.streams_used) for c in cases]),
-    ]
-
-
-def _predictions(cases: Sequence[Case]) -> list[Column]:
-    found = [case.classifier for case in cases if case.classifier]
-    columns = [
-        Column("separation", [amplification.separation(c) for c in cases], numeric=False),
-        Column("reclaim", [c.reclaim for c in cases], numeric=False),
-        Column("judged", [words.count(one.judged) for one in found]),
-    ]
-    columns += [
-        _measured("accuracy", lambda one: one.accuracy, found),
-        _measured("precision", lambda one: one.precision, found),
-        _measured("recall", lambda one: one.recall, found),
-        _measured("F1", lambda one: one.f1, found),
-    ]
-    columns.append(Column("most frequent class", [words.percent(one.majority) for one in found]))
-    columns.append(Column("called short", [words.percent(one.called_short) for one in found]))
-    columns.append(Column("were short", [words.percent(one.were_short) for one in found]))
-    texts = [amplification.thresholds(one) for one in found]
-    columns.append(Column("short is up to: least / middle / most", texts))
-    return columns
-
-
-def _measured(
-    header: str, of: Callable[[Classifier], float | None], found: Sequence[Classifier]
-) -> Column:
-    values = [of(one) for one in found]
-    return Column(header, [words.percent(v) for v in values], best=best_index(values, highest=True))
-
-
-def _erases(erases: EraseSpread) -> str:
-    return f"{erases.mean:.1f} ±{erases.stddev:.1f}"
-
-
-def _conclusion(op: float, cases: Sequence[Case]) -> str:
-    best = amplification.best_case(cases)
-    value = words.ratio(best.write_amplification)
-    line = f"best at {words.percent(op)}: {amplification.label(best)}: write amplification {value}"
-    bounds = [case for case in cases if case.bound and case is not best]
-    if bounds:
-        lowest = amplification.best_case(bounds)
-        value = words.ratio(lowest.write_amplification)
-        line += f"; the bound {lowest.separation}, {lowest.reclaim} has {value}"
-    return line
+        output.say(amplification.conclusion(op, cases))

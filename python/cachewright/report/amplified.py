@@ -7,7 +7,7 @@ flash writes per write of the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -15,33 +15,19 @@ import altair as alt
 
 from cachewright import amplification, words
 from cachewright.amplification import Case
-from cachewright.answers import AmplificationAnswer, DriveTenantFacts
+from cachewright.answers import DriveTenantFacts
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import html_table, marked, whole_page
+from cachewright.report.page import section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
-from cachewright.summary import best_index
+from cachewright.tables import Column, Table
 
 if TYPE_CHECKING:
     from cachewright.amplification import AmplificationFrames
 
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8
-# What schemes are ranked by; the least is best.
-RANKED: tuple[tuple[str, Callable[[Case], float], Callable[[float], str]], ...] = (
-    ("write amplification", lambda case: case.write_amplification, words.ratio),
-    ("extra writes per host write", lambda case: case.extra_writes, words.ratio),
-    (
-        "write amplification, last drive write",
-        lambda case: case.last_write_amplification,
-        words.ratio,
-    ),
-    ("moved pages", lambda case: case.moved_pages, words.count),
-    ("metadata bytes per page", lambda case: case.metadata_bytes_per_page, words.significant),
-)
-# Measures of predictions of which more is better.
-BETTER_HIGH = ("accuracy", "precision", "recall", "f1")
 
 
 def figures(result: AmplificationFrames) -> list[Figure]:
@@ -178,6 +164,7 @@ def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
     groups = amplification.by_op(answer)
     best = amplification.best_case(groups[0][1])
     facts = amplification.drive_sentence(answer)
+    predictions = [amplification.predictions(op, cases) for op, cases in groups]
     tiles = [
         ("flash writes per host write", words.ratio(best.write_amplification)),
         ("extra writes per host write", words.ratio(best.extra_writes)),
@@ -194,8 +181,8 @@ def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
             f'<ul class="note">{notes}</ul>' if notes else "",
             f'<section class="best"><p>Best: <strong>{escape(name)}</strong></p>'
             f'<div class="tiles">{shown}</div></section>',
-            *(_ranking(answer, op, cases) for op, cases in groups),
-            *(_predictions(op, cases) for op, cases in groups),
+            *(section(amplification.ranked(answer, op, cases)) for op, cases in groups),
+            *(section(found) for found in predictions if found),
             *drawn,
             _traces(answer.tenants),
             f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
@@ -203,60 +190,18 @@ def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
     )
 
 
-def _ranking(answer: AmplificationAnswer, op: float, cases: Sequence[Case]) -> str:
-    columns = [
-        [escape(amplification.separation(case)) for case in cases],
-        [escape(case.reclaim) for case in cases],
-    ]
-    for _, of, show in RANKED:
-        choices = [None if case.bound else of(case) for case in cases]
-        best = best_index(choices, highest=False)
-        columns.append(marked([show(of(case)) for case in cases], best))
-    columns.append([amplification.dram(answer, case) for case in cases])
-    columns.append([words.percent(amplification.miss_share(case)) for case in cases])
-    spreads = [case.erases for case in cases]
-    columns.append([f"{e.min:.0f} to {e.max:.0f}, mean {e.mean:.1f}" for e in spreads])
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    names = [name for name, _, _ in RANKED]
-    headers = ["separation", "reclaim", *names, "memory per TB", "metadata misses"]
-    headers.append("erases per superblock")
-    title = f"Ranked, over-provisioning {words.percent(op)}"
-    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
-
-
-def _predictions(op: float, cases: Sequence[Case]) -> str:
-    """Return table V of Shiro's paper for the schemes that predict; nothing if none does."""
-    found = amplification.predicting(cases)
-    if not found:
-        return ""
-    judged = [case.classifier for case in found if case.classifier]
-    columns = [
-        [escape(amplification.separation(case)) for case in found],
-        [escape(case.reclaim) for case in found],
-        [words.count(one.judged) for one in judged],
-    ]
-    for key, of in amplification.MEASURES:
-        values = [of(one) for one in judged]
-        best = best_index(values, highest=True) if key in BETTER_HIGH else set()
-        columns.append(marked([words.percent(value) for value in values], best))
-    headers = ["separation", "reclaim", "judged", "accuracy", "precision", "recall", "F1"]
-    headers += ["always the more frequent", "called short", "were short"]
-    columns.append([amplification.thresholds(one) for one in judged])
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    headers.append("short is up to: least / middle / most")
-    title = f"Predictions of short lifetimes, over-provisioning {words.percent(op)}"
-    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
-
-
 def _traces(tenants: Sequence[DriveTenantFacts]) -> str:
-    rows = [
+    table: Table[DriveTenantFacts] = Table(
+        "traces",
         [
-            escape(t.name),
-            escape(t.part),
-            escape(t.trace),
-            *map(words.count, (t.requests, t.writes, t.trims, t.skipped_bad)),
-        ]
-        for t in tenants
-    ]
-    headers = ["tenant", "part", "trace", "requests", "writes", "trims", "malformed, skipped"]
-    return f"<section><h2>Traces</h2>{html_table(headers, rows, 3)}</section>"
+            Column("tenant", lambda tenant: tenant.name),
+            Column("part", lambda tenant: tenant.part),
+            Column("trace", lambda tenant: tenant.trace),
+            Column("requests", lambda tenant: tenant.requests, words.count),
+            Column("writes", lambda tenant: tenant.writes, words.count),
+            Column("trims", lambda tenant: tenant.trims, words.count),
+            Column("malformed, skipped", lambda tenant: tenant.skipped_bad, words.count),
+        ],
+        tenants,
+    )
+    return section(table)

@@ -12,11 +12,12 @@ from typing import Any
 
 import altair as alt
 
+from cachewright import curves as tables
 from cachewright import words
 from cachewright.answers import CurvesAnswer, MissRatioCurve
 from cachewright.report import marks, timed
 from cachewright.report.figure import Figure
-from cachewright.report.page import html_table, whole_page
+from cachewright.report.page import section, whole_page
 from cachewright.report.plots import (
     PANEL_HEIGHT,
     Panel,
@@ -27,24 +28,22 @@ from cachewright.report.plots import (
     distinct,
 )
 
-# Size in blocks, miss ratio, low and high end of its interval.
-Point = tuple[int, float, float | None, float | None]
 ALL = "all"
-PANELS, ROWS = 12, 12
+PANELS = 12
 # Curves with more points than this are lines without dots.
 DOTTED = 40
 
 
 def page(answer: CurvesAnswer) -> str:
     """Return the whole page."""
-    name = answer.name
+    name, checks = answer.name, tables.checks(answer)
     drawn: list[str | Figure] = [
         f"<h1>{escape(name)}</h1>",
         f'<p class="lead">{escape(_sentence(answer))}</p>',
         *figures(answer),
-        *(_table(answer, tenant) for tenant in _tenants(answer.curves)),
+        *(section(table, table.title) for table in tables.by_size(answer)),
         _notes(answer),
-        _checks(answer),
+        section(checks) if checks else "",
         f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
     ]
     return whole_page(f"{name}: miss-ratio curves", drawn)
@@ -160,43 +159,6 @@ def _panel(rows: Rows, title: str, series: Series, x: alt.X) -> Panel:
     )  # fmt: skip
 
 
-def _table(answer: CurvesAnswer, tenant: str) -> str:
-    """Return a tenant's miss ratios: a row per size, thinned, a column per policy and window."""
-    curves = [curve for curve in answer.curves if curve.tenant == tenant]
-    block = answer.block_bytes
-    found = [{point[0]: point for point in curve.points if point[0] > 0} for curve in curves]
-    sizes = _thinned(sorted({size for points in found for size in points}))
-    headers = ["cache", "blocks", *(_heading(curve) for curve in curves)]
-    rows = [
-        [words.size(size * block), words.count(size)]
-        + [_cell(points.get(size)) for points in found]
-        for size in sizes
-    ]
-    title = "All tenants together" if tenant == ALL else tenant
-    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 1)}</section>"
-
-
-def _heading(curve: MissRatioCurve) -> str:
-    window = "" if curve.window is None else f", window {curve.window + 1}"
-    return f"{curve.policy}{window} ({curve.method})"
-
-
-def _cell(point: Point | None) -> str:
-    if point is None:
-        return words.NOTHING
-    _, miss, low, high = point
-    band = "" if low is None else f" ({words.ratio(low)} to {words.ratio(high)})"
-    return words.ratio(miss) + band
-
-
-def _thinned(sizes: Sequence[int]) -> list[int]:
-    """Return at most `ROWS` sizes, the first and the last among them, evenly spaced."""
-    if len(sizes) <= ROWS:
-        return list(sizes)
-    step = (len(sizes) - 1) / (ROWS - 1)
-    return [sizes[round(at * step)] for at in range(ROWS)]
-
-
 def _notes(answer: CurvesAnswer) -> str:
     block = answer.block_bytes
     notes = list(answer.notes)
@@ -209,21 +171,3 @@ def _notes(answer: CurvesAnswer) -> str:
     if not listed:
         return ""
     return f'<section><h2>Notes</h2><ul class="note">{listed}</ul></section>'
-
-
-def _checks(answer: CurvesAnswer) -> str:
-    block = answer.block_bytes
-    rows = [
-        [
-            escape(check.tenant),
-            escape(check.policy),
-            words.size(check.size_blocks * block),
-            *map(words.ratio, (check.curve, check.exact, check.error)),
-        ]
-        for check in answer.verify or []
-    ]
-    if not rows:
-        return ""
-    headers = ["tenant", "policy", "cache", "curve", "exact", "error"]
-    drawn = html_table(headers, rows, 2)
-    return f"<section><h2>Compared with exact simulation</h2>{drawn}</section>"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import drives, summary, timing, words
+from cachewright import summary, timing, words
 from cachewright.answers import Case, Dies
 from cachewright.report import marks
 from cachewright.report.figure import Figure
@@ -31,14 +31,14 @@ def figures(result: RunFrames, cases: list[Case]) -> list[Figure]:
     of_case = f"Fastest case ({label}): " if len(cases) > 1 else ""
     found = [
         _busy(name, drive, of_case)
-        for name, drive in drives.drives(cases[0])
+        for name, drive in timing.drives(cases[0])
         if len(drive.dies.busy) <= MOST_DIES
     ]
-    spent = [case for case in cases if drives.energy_rows(case)]
+    spent = [case for case in cases if timing.energy(case)]
     return [*found, _energy(result, spent)] if spent else found
 
 
-def _busy(name: str, drive: drives.Drive, of_case: str) -> Figure:
+def _busy(name: str, drive: timing.Drive, of_case: str) -> Figure:
     channels, dies = drive.channels.busy, drive.dies
     unit, per_channel = dies.unit, len(dies.busy) // len(channels)
     parts = [
@@ -102,7 +102,7 @@ def _energy(result: RunFrames, cases: list[Case]) -> Figure:
             "part": f"{device.name}: {part}",
             "order": order,
             "joules": joules,
-            "text": drives.quantity(joules, "J"),
+            "text": timing.quantity(joules, "J"),
         }
         for case in cases
         for device in timing.of(case).devices

@@ -6,6 +6,7 @@ distribution shows for each share of volumes the value that they stay below.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from cachewright import words
 from cachewright.fleet import study
 from cachewright.report import marks
 from cachewright.report.figure import Figure
-from cachewright.report.page import html_table, whole_page
+from cachewright.report.page import section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
+from cachewright.tables import Column, Table, of_texts
 
 SHARE = "share of volumes"
 
@@ -36,9 +38,7 @@ def page(document: dict[str, Any]) -> str:
         f"<h1>{escape(document['name'])}</h1>",
         f'<p class="lead">{escape(lead(document))}</p>',
         *figures(document),
-        f"<h2>Classes of volumes</h2>{html_table(*classes(document), 1)}",
-        f"<h2>Which policy wins</h2>{html_table(*wins(document), 3)}",
-        f"<h2>Distributions over volumes</h2>{html_table(*distributions(document), 2)}",
+        *(section(table) for table in (classes(document), wins(document), distributions(document))),
         _failures(document),
         f"<footer>Cachewright {escape(document['cachewright'])}</footer>",
     ]
@@ -56,55 +56,69 @@ def lead(document: dict[str, Any]) -> str:
     )
 
 
-def classes(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of classes: headers and rows."""
+def classes(document: dict[str, Any]) -> Table[dict[str, Any]]:
+    """Return how many volumes are of each class."""
     whole = document["volumes"]
-    rows = [
+    return Table(
+        "classes of volumes",
         [
-            one["volume_class"],
-            words.count(one["volumes"]),
-            words.percent(one["volumes"] / whole),
-            words.count(one["requests"]),
-        ]
-        for one in document["classes"]
-    ]
-    return ["class", "volumes", SHARE, "requests"], rows
+            Column("class", lambda one: one["volume_class"]),
+            Column("volumes", lambda one: one["volumes"], words.count),
+            Column(SHARE, lambda one: one["volumes"] / whole, words.percent),
+            Column("requests", lambda one: one["requests"], words.count),
+        ],
+        document["classes"],
+    )
 
 
-def wins(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of wins: headers and rows."""
-    rows = [
-        [
-            one["size"],
-            one["volume_class"],
-            one["policy"],
-            words.count(one["volumes"]),
-            words.percent(one["win_share"]),
-            words.percent(one["tie_share"]),
-            words.percent(one["close_share"]),
-            words.ratio(one["mean_loss"]),
-            words.percent(one["exact_share"]),
-        ]
-        for one in document["wins"]
-    ]
+def wins(document: dict[str, Any]) -> Table[dict[str, Any]]:
+    """Return on which share of volumes each policy is best."""
     close = words.significant(document["plan"]["close"])
-    headers = ["size", "class", "policy", "volumes", "best on", "equal best on"]
-    headers += [f"within {close} of the best on", "mean loss", "exact on"]
-    return headers, rows
+    return Table(
+        "which policy wins",
+        [
+            Column("size", lambda one: one["size"]),
+            Column("class", lambda one: one["volume_class"]),
+            Column("policy", lambda one: one["policy"]),
+            Column("volumes", lambda one: one["volumes"], words.count),
+            Column("best on", lambda one: one["win_share"], words.percent),
+            Column("equal best on", lambda one: one["tie_share"], words.percent),
+            Column(f"within {close} of the best on", lambda one: one["close_share"], words.percent),
+            Column("mean loss", lambda one: one["mean_loss"], words.ratio),
+            Column("exact on", lambda one: one["exact_share"], words.percent),
+        ],
+        document["wins"],
+    )
 
 
-def distributions(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of distributions: headers and rows."""
-    rows = []
-    for one in document["distributions"]:
-        of = " ".join(str(one[key]) for key in ("size", "policy", "separation") if key in one)
-        values = [value for _, value in one["quantiles"]]
-        shown = [words.significant(value) for value in values]
-        shown += [words.NOTHING] * (len(study.QUANTILES) - len(shown))
-        mean = words.NOTHING if one["mean"] is None else words.significant(one["mean"])
-        rows.append([one["measure"], of, words.count(one["count"]), mean, *shown])
-    quantiles = [f"{100 * share:g} %" for share in study.QUANTILES]
-    return ["measure", "of", "volumes", "mean", *quantiles], rows
+def distributions(document: dict[str, Any]) -> Table[dict[str, Any]]:
+    """Return how each measure is spread over the volumes."""
+    quantiles = [
+        Column(f"{100 * share:g} %", _quantile(at), words.significant)
+        for at, share in enumerate(study.QUANTILES)
+    ]
+    return Table(
+        "distributions over volumes",
+        [
+            Column("measure", lambda one: one["measure"]),
+            Column("of", _of),
+            Column("volumes", lambda one: one["count"], words.count),
+            Column("mean", lambda one: one["mean"], words.significant),
+            *quantiles,
+        ],
+        document["distributions"],
+    )
+
+
+def _of(one: dict[str, Any]) -> str:
+    return " ".join(str(one[key]) for key in ("size", "policy", "separation") if key in one)
+
+
+def _quantile(place: int) -> Callable[[dict[str, Any]], float | None]:
+    def of(one: dict[str, Any]) -> float | None:
+        return one["quantiles"][place][1] if place < len(one["quantiles"]) else None
+
+    return of
 
 
 def figures(document: dict[str, Any]) -> list[Figure]:
@@ -171,6 +185,4 @@ def _wins_plot(document: dict[str, Any]) -> Plot:
 
 def _failures(document: dict[str, Any]) -> str:
     rows = [[one["name"], one["error"]] for one in (*document["failed"], *document["unread"])]
-    if not rows:
-        return ""
-    return f"<h2>Without an answer</h2>{html_table(['name', 'error'], rows, 2)}"
+    return section(of_texts("without an answer", ["name", "error"], rows, 2)) if rows else ""

@@ -18,8 +18,7 @@ from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.page import whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
-from cachewright.side_by_side import Curve, Reading
-from cachewright.side_by_side.reading import ALL
+from cachewright.side_by_side import ALL, Curve, Reading
 
 TITLE = "Curves"
 # Lines of the figure.

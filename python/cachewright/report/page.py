@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cachewright import drives, summary, timing, verdict, words
-from cachewright.answers import Case, CaseTenant, RunAnswer, Timing
+from cachewright import summary, tables, timing, words
+from cachewright.answers import RunAnswer, TenantFacts
 from cachewright.report.live import POLICY, WITHOUT_SCRIPTS, scripts
 from cachewright.report.style import STYLE
+from cachewright.tables import Column, Table, html
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
     from cachewright.results import RunFrames
-
-TENANT_COLUMNS = 8
 
 
 def page(result: RunFrames, figures: Sequence[Figure]) -> str:
@@ -32,11 +31,11 @@ def page(result: RunFrames, figures: Sequence[Figure]) -> str:
         f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
         _headline(answer),
         '<div class="row">',
-        *([_pivot(p) for p in summary.pivots(answer) if len(p.partitions) > 1]),
+        *(section(pivot) for pivot in summary.pivots(answer)),
         "</div>",
         *figures,
-        *([_ranking(answer, ranking) for ranking in summary.rankings(answer)]),
-        _best_tenants(answer, several),
+        *(_ranking(answer, ranking) for ranking in summary.rankings(answer) if several),
+        _best_tenants(answer),
         _responses(answer),
         _workload(answer),
         _settings(answer),
@@ -96,10 +95,10 @@ def _headline(answer: RunAnswer) -> str:
     )
     if len(answer.cases) > 1:
         what = f"<p>{words.count(len(answer.cases))} combinations</p>"
-        for line in verdict.sentences(answer):
+        for line in summary.sentences(answer):
             head, colon, rest = line.partition(": ")
             what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
-        drawn = "" if verdict.choice(answer) is None else drawn
+        drawn = "" if summary.choice(answer) is None else drawn
     else:
         label = escape(summary.label(best, answer.varied or list(best.settings)))
         what = f"<p>One case: <strong>{label}</strong></p>"
@@ -107,240 +106,97 @@ def _headline(answer: RunAnswer) -> str:
     return f'<section class="best">{what}{tiles_drawn}</section>'
 
 
-def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> str:
-    """Return a table of cells that are HTML already; the first columns are text."""
+def section(
+    table: Table[Any], title: str = "", *, before: str = "", after: str = "", facts: bool = False
+) -> str:
+    """Return a table under its title, or under `title`, with HTML before and after it.
 
-    def cell(tag: str, index: int, content: str) -> str:
-        kind = "" if index < text_columns else ' class="n"'
-        return f"<{tag}{kind}>{content}</{tag}>"
-
-    head = "".join(cell("th", index, escape(name)) for index, name in enumerate(headers))
-    body = "".join(
-        "<tr>" + "".join(cell("td", index, item) for index, item in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    Of `facts` the first column names what the second says.
+    """
+    drawn = html(table)
+    if facts:
+        drawn = f'<div class="facts">{drawn}</div>'
+    name = escape(title or heading(table))
+    return f"<section><h2>{name}</h2>{before}{drawn}{after}</section>"
 
 
-def marked(shown: Sequence[str], best: set[int]) -> list[str]:
-    """Return the cells of a column as HTML with the best of them marked."""
-    return [
-        f'<b class="top">{escape(text)}</b>' if index in best else escape(text)
-        for index, text in enumerate(shown)
-    ]
+def heading(table: Table[Any]) -> str:
+    """Return a table's title as a heading."""
+    return table.title[:1].upper() + table.title[1:]
 
 
-def _pivot(pivot: summary.Pivot) -> str:
-    columns = [
-        marked([words.ratio(line[index]) for line in pivot.ratios], pivot.best[index])
-        for index in range(len(pivot.partitions))
-    ]
-    names = [escape(policy) for policy in pivot.policies]
-    rows = [list(row) for row in zip(names, *columns, strict=True)]
-    title = f"Hit ratio, {pivot.title}"
-    return (
-        f"<section><h2>{escape(title)}</h2>"
-        + html_table(["policy", *pivot.partitions], rows, 1)
-        + ("</section>")
-    )
+def note(sentence: str) -> str:
+    """Return a remark in small print."""
+    return f'<p class="note">{escape(sentence)}</p>'
 
 
 def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
-    if len(answer.cases) < 2:
-        return ""
-    cases = ranking.cases
-    shown = cases[: ranking.shown]
-    headers = ["", "policy", "partition"]
-    columns = [
-        [str(rank) for rank in range(1, len(shown) + 1)],
-        [escape(summary.policy_label(case)) for case in shown],
-        [escape(summary.value(case, summary.PARTITION)) for case in shown],
-    ]
-    for key in summary.flash_keys(answer):
-        headers.append(key.removeprefix(summary.FLASH))
-        columns.append([escape(summary.value(case, key)) for case in shown])
-    text_columns = len(headers)
-    totals = [case.total for case in cases]
-    for measure in summary.measures(totals):
-        headers.append(measure.header)
-        best: set[int] = set()
-        if not measure.moves:
-            best = ranking.best([measure.of(total) for total in totals], measure.highest)
-        columns.append(marked([measure.shown(t) for t in totals[: ranking.shown]], best))
-    for name, of, show in summary.FLASH_MEASURES:
-        values = [of(case.flash) if case.flash else None for case in cases]
-        if any(value is not None for value in values):
-            headers.append(name)
-            best = ranking.best(values, highest=False)
-            columns.append(marked([show(v) for v in values[: ranking.shown]], best))
-    for name, of_case, show in summary.DEVICE_MEASURES:
-        values = [of_case(case) for case in cases]
-        if any(value is not None for value in values):
-            headers.append(name)
-            best = ranking.best(values, highest=False)
-            columns.append(marked([show(v) for v in values[: ranking.shown]], best))
-    names = [tenant.name for tenant in answer.tenants]
-    if 1 < len(names) <= TENANT_COLUMNS:
-        for index, name in enumerate(names):
-            ratios = [case.tenants[index].hit_ratio for case in cases]
-            headers.append(name)
-            texts = [words.ratio(v) for v in ratios[: ranking.shown]]
-            columns.append(marked(texts, ranking.best(ratios, highest=True)))
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    left_out = len(cases) - len(shown)
-    more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
-    title = f"Ranked by {ranking.ranked_by}, {ranking.title}"
-    drawn = html_table(headers, rows, text_columns)
-    return f"<section><h2>{escape(title)}</h2>{drawn}{more}</section>"
+    table = summary.ranked(answer, ranking)
+    more = note(f"{table.left_out} more are in result.json.") if table.left_out else ""
+    return section(table, after=more)
 
 
-def _best_tenants(answer: RunAnswer, several: bool) -> str:
-    best = summary.best_case(answer)
-    measures = summary.measures([*best.tenants, best.total])
-    goals = any(map(summary.has_goal, best.tenants))
-    states = any(line.states for line in best.tenants)
-
-    def numbers(name: str, line: summary.Line) -> list[str]:
-        shown = [measure.shown(line) for measure in measures]
-        return [escape(name), words.count(line.accesses), *shown]
-
-    rows = [
-        [
-            *numbers(line.name, line),
-            *([summary.goal(line, best.block_bytes)] if goals else []),
-            words.size(line.occupancy_blocks * best.block_bytes),
-            words.size(line.quota_blocks * best.block_bytes),
-            *([_states(line)] if states else []),
-        ]
-        for line in best.tenants
-    ]
-    unknown = [words.NOTHING] * (2 + goals + states)
-    rows.append([*numbers("all", best.total), *unknown])
-    headers = ["tenant", "accesses", *(measure.header for measure in measures)]
-    headers += ["goal"] if goals else []
-    title = escape(f"Tenants in {verdict.named(answer)}") if several else "Tenants"
-    headers += ["held at the end", "quota at the end"]
-    headers += ["supply / demand / stable"] if states else []
-    return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
+def _best_tenants(answer: RunAnswer) -> str:
+    several = len(answer.cases) > 1
+    title = f"Tenants in {summary.named(answer)}" if several else "Tenants"
+    return section(summary.tenants(summary.best_case(answer)), title)
 
 
 def _responses(answer: RunAnswer) -> str:
-    case = timing.fastest(answer)
+    """Return what the fastest case waited for, and what its devices did."""
+    case = summary.fastest(answer)
     if case is None:
         return ""
-    headers = ["tenant", "requests", *(name for name, _ in timing.PERCENTILES), "per second"]
-    lines = timing.lines(case)
-    slowdowns = any(line.slowdown is not None for line in lines)
-    rows = [
-        [
-            escape(line.name),
-            words.count(line.requests),
-            *(words.duration(of(line)) for _, of in timing.PERCENTILES),
-            words.short(line.throughput_per_s),
-            *([timing.slowdown(line)] if slowdowns else []),
-        ]
-        for line in lines
-    ]
-    headers += ["slowdown"] if slowdowns else []
-    devices = [
-        [
-            escape(device.name),
-            escape(str(device.model)),
-            words.count(device.reads),
-            words.count(device.writes),
-            words.percent(device.busy),
-            words.significant(device.mean_inside),
-        ]
-        for device in timing.of(case).devices
-    ]
-    flash = [[escape(name), escape(text)] for name, text in timing.store(timing.of(case))]
-    several = len(answer.cases) > 1
-    title = "Response times in the fastest case" if several else "Response times"
-    return (
-        f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}"
-        + html_table(["device", "model", "reads", "writes", "busy", "mean inside"], devices, 2)
-        + (html_table(["flash", "what it did"], flash, 2) if flash else "")
-        + _channels(timing.of(case))
-        + "</section>"
-        + _drives(case, several)
-    )
-
-
-def _channels(found: Timing) -> str:
-    groups = timing.channel_groups(found)
-    if len(groups) < 2:
-        return ""
-    rows = [
-        [
-            group.label,
-            escape(group.owners),
-            words.size(group.group.bytes_per_s),
-            words.percent(group.busy),
-            words.percent(group.dies_working),
-            words.percent(group.dies_cleaning),
-        ]
-        for group in groups
-    ]
-    headers = ["channels", "tenants", "per second", "busy", "dies at work", "cleaning"]
-    return html_table(headers, rows, 2)
-
-
-def _drives(case: Case, several: bool) -> str:
-    of_case = " in the fastest case" if several else ""
-    parts = []
-    energy = [[escape(cell) for cell in row] for row in drives.energy_rows(case)]
+    of_case = " in the fastest case" if len(answer.cases) > 1 else ""
+    found = timing.of(case)
+    channels, energy = timing.channels(found), timing.energy(case)
+    drawn = html(timing.devices(found))
+    if store := timing.store(found):
+        drawn += html(tables.facts("flash", store))
+    if channels:
+        drawn += html(channels)
+    parts = [section(timing.responses(case), f"Response times{of_case}", after=drawn)]
     if energy:
-        whole = "".join(f"<p>{escape(text)}</p>" for _, text in drives.energy_fact(timing.of(case)))
-        drawn = html_table(drives.ENERGY_HEADERS, energy, 2)
-        parts.append(f"<section><h2>Energy{of_case}</h2>{whole}{drawn}</section>")
-    for name, drive in drives.drives(case):
-        rows = [[escape(key), escape(text)] for key, text in drives.facts(drive)]
+        whole = "".join(f"<p>{escape(text)}</p>" for _, text in timing.energy_fact(found))
+        parts.append(section(energy, f"Energy{of_case}", before=whole))
+    for name, drive in timing.drives(case):
         title = "Flash" if name == "drive" else f"Flash of {name}"
-        drawn = f'<div class="facts">{html_table(["", ""], rows, 2)}</div>'
-        parts.append(f"<section><h2>{escape(title)}{of_case}</h2>{drawn}</section>")
+        table = tables.facts("", timing.drive_facts(drive))
+        parts.append(section(table, f"{title}{of_case}", facts=True))
     return "".join(parts)
 
 
-def _states(line: CaseTenant) -> str:
-    """Return the shares of windows in each state of a tenant that has a quota of its own."""
-    states = line.states
-    if states is None:
-        return words.NOTHING
-    return " / ".join(map(words.percent, (states.supply, states.demand, states.stable)))
-
-
 def _workload(answer: RunAnswer) -> str:
-    rows = [
+    table: Table[TenantFacts] = Table(
+        "workload",
         [
-            escape(t.name),
-            escape(t.trace),
-            escape(t.format),
-            words.count(t.requests),
-            words.percent(t.reads / t.requests if t.requests else None),
-            words.size(t.read_bytes),
-            words.size(t.write_bytes),
-            words.count(t.distinct_blocks),
-            words.duration(t.span_ns),
-            words.count(t.skipped_bad),
-            words.count(t.skipped_irrelevant),
-            words.count(t.out_of_order),
-        ]
-        for t in answer.tenants
-    ]
-    headers = ["tenant", "trace", "format", "requests", "reads", "read", "written"]
-    headers += ["distinct blocks", "span", "malformed, skipped", "no request, skipped"]
-    headers += ["out of order"]
+            Column("tenant", lambda tenant: tenant.name),
+            Column("trace", lambda tenant: tenant.trace),
+            Column("format", lambda tenant: tenant.format),
+            Column("requests", lambda tenant: tenant.requests, words.count),
+            Column("reads", _read_share, words.percent),
+            Column("read", lambda tenant: tenant.read_bytes, words.size),
+            Column("written", lambda tenant: tenant.write_bytes, words.size),
+            Column("distinct blocks", lambda tenant: tenant.distinct_blocks, words.count),
+            Column("span", lambda tenant: tenant.span_ns, words.duration),
+            Column("malformed, skipped", lambda tenant: tenant.skipped_bad, words.count),
+            Column("no request, skipped", lambda tenant: tenant.skipped_irrelevant, words.count),
+            Column("out of order", lambda tenant: tenant.out_of_order, words.count),
+        ],
+        answer.tenants,
+    )
     examples = [
-        f"<li>{escape(t.name)}: {escape(example)}</li>"
-        for t in answer.tenants
-        if t.skipped_bad
-        for example in t.skipped_examples
+        f"<li>{escape(tenant.name)}: {escape(example)}</li>"
+        for tenant in answer.tenants
+        if tenant.skipped_bad
+        for example in tenant.skipped_examples
     ]
     listed = f'<ul class="note">{"".join(examples)}</ul>' if examples else ""
-    return f"<section><h2>Workload</h2>{html_table(headers, rows, 3)}{listed}</section>"
+    return section(table, after=listed)
+
+
+def _read_share(tenant: TenantFacts) -> float | None:
+    return tenant.reads / tenant.requests if tenant.requests else None
 
 
 def _settings(answer: RunAnswer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cachewright import words
+from cachewright import tables, words
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,14 @@ class Table:
         """What the table shows and of which figure, for where figures have no section."""
         return f"{self.figure}: {self.title}" if self.figure else self.title
 
+    @property
+    def drawn(self) -> tables.Table[Sequence[str]]:
+        """The table as all writers take it."""
+        return tables.of_texts(self.heading, self.headers, self.rows, self.texts, self.best)
+
     def markdown(self) -> str:
         """Return the table as Markdown, the best of a column bold."""
-        rows = [
-            [
-                f"**{cell}**" if place in best else cell
-                for cell, best in zip(row, self.best, strict=True)
-            ]
-            for place, row in enumerate(self.rows)
-        ]
-        return markdown(self.headers, rows, self.texts)
+        return tables.markdown(self.drawn)
 
     def measures(self) -> Iterator[tuple[str, float]]:
         """Give every number of the table as `row/column`, after `name/` where there is one."""
@@ -58,14 +56,7 @@ class Table:
 
 def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
     """Return rows under headers as a Markdown table; the first columns are text."""
-    kinds = ["---"] * texts + ["--:"] * (len(headers) - texts)
-    return "\n".join([_line(headers), f"|{'|'.join(kinds)}|", *map(_line, rows)])
-
-
-def _line(cells: Sequence[str]) -> str:
-    # A cell is on one line: a line break would end the row.
-    plain = [" ".join(cell.splitlines()).replace("|", "\\|") for cell in cells]
-    return "| " + " | ".join(plain) + " |"
+    return tables.markdown(tables.of_texts("", headers, rows, texts))
 
 
 def plain(

@@ -11,15 +11,12 @@ from html import escape
 
 import altair as alt
 
-from cachewright import words
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import html_table, marked, whole_page
+from cachewright.report.page import heading, note, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, distinct
-from cachewright.side_by_side import Comparison, Curve, MeasureTable, Reading
-from cachewright.side_by_side.comparison import key_name
-from cachewright.summary import best_index
+from cachewright.side_by_side import Comparison, Curve, MeasureTable
 
 TITLE = "Results side by side"
 # Rows of a table and of a figure, panels of curves, and measures that are drawn.
@@ -35,7 +32,7 @@ def page(found: Comparison) -> str:
     parts: list[str | Figure] = [
         f"<h1>{TITLE}</h1>",
         f'<p class="lead">{escape(sentence(found))}</p>',
-        _unlike("Settings that differ", "setting", found.labels, found.differences),
+        _settings(found),
         _workloads(found),
         *figures(found),
         *(_table(table) for table in found.tables),
@@ -142,70 +139,25 @@ def _kind(name: str) -> tuple[float, str, str]:
     return 1.0, "size" if name == BYTES else KINDS.get(name, "number"), ""
 
 
-def _unlike(
-    title: str, name: str, labels: Sequence[str], rows: Sequence[tuple[str, list[str | None]]]
-) -> str:
-    if not rows:
-        return f"<section><h2>{title}</h2><p>None.</p></section>"
-    cells = [
-        [escape(key), *(escape(words.NOTHING if text is None else text) for text in values)]
-        for key, values in rows
-    ]
-    drawn = html_table([name, *labels], cells, len(labels) + 1)
-    return f"<section><h2>{title}</h2>{drawn}</section>"
+def _settings(found: Comparison) -> str:
+    table = found.unlike_settings
+    return (
+        section(table)
+        if table.rows
+        else f"<section><h2>{heading(table)}</h2><p>None.</p></section>"
+    )
 
 
 def _workloads(found: Comparison) -> str:
     """Return a table of tenants whose requests differ; nothing where all are alike."""
-    if not found.workloads:
-        return ""
-    labels = [one.label for one in found.readings if one.workload]
+    table = found.unlike_workloads
     warning = "The results replay different requests: their numbers are of different work."
-    table = _unlike("Workloads that differ", "tenant", labels, found.workloads)
-    return table.replace("</h2>", f'</h2><p class="note">{warning}</p>', 1)
+    return section(table, before=note(warning)) if table.rows else ""
 
 
-def changes(table: MeasureTable, values: Sequence[float | None]) -> list[str]:
-    """Return how far each result after the first is from it; `-` without both numbers."""
-    base = values[0]
-    return [
-        words.NOTHING if value is None or base is None else words.change(value, base)
-        for value in values[1:]
-    ]
-
-
-def _table(table: MeasureTable) -> str:
-    keys = [key_name(key) for key in table.keys]
-    change = [f"{label}, change" for label in table.labels[1:]] if table.matched else []
-    rows = []
-    for key, values in table.rows[:SHOWN]:
-        best: set[int] = set()
-        if table.measure.highest is not None:
-            best = best_index(values, table.measure.highest)
-        shown = marked([table.measure.show(value) for value in values], best)
-        cells = [escape(part) for part in key]
-        rows.append([*cells, *shown, *(changes(table, values) if change else [])])
-    name = table.measure.name
-    left_out = len(table.rows) - SHOWN
-    note = f'<p class="note">{left_out} more rows are left out.</p>' if left_out > 0 else ""
-    if not table.matched:
-        note += '<p class="note">No row is of the same case in two results.</p>'
-    drawn = html_table([*keys, *table.labels, *change], rows, len(keys))
-    return f"<section><h2>{escape(name[:1].upper() + name[1:])}: table</h2>{note}{drawn}</section>"
-
-
-def tables_of(found: Reading) -> list[str]:
-    """Return the rows of one result as sections with a table per measure."""
-    sections = []
-    for measure in found.measures:
-        rows = [row for row in found.rows if measure.name in row.values]
-        keys = list(dict.fromkeys(key for row in rows for key in row.keys))
-        cells = [
-            [*(escape(row.keys.get(key, "")) for key in keys),
-             measure.show(row.values[measure.name])]
-            for row in rows
-        ]  # fmt: skip
-        name = measure.name
-        drawn = html_table([*(key_name(key) for key in keys), name], cells, len(keys))
-        sections.append(f"<section><h2>{escape(name[:1].upper() + name[1:])}</h2>{drawn}</section>")
-    return sections
+def _table(one: MeasureTable) -> str:
+    table = one.table(rows=SHOWN)
+    before = note(f"{table.left_out} more rows are left out.") if table.left_out else ""
+    if not one.matched:
+        before += note("No row is of the same case in two results.")
+    return section(table, f"{heading(table)}: table", before=before)

@@ -6,20 +6,19 @@ damaged result ends in one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from cachewright import characterized, documents, side_by_side
-from cachewright import results as result
+from cachewright import characterized, documents, results, sizing
 from cachewright._native import SpecError
+from cachewright.answers import CharacterizeAnswer, PlanAnswer
 from cachewright.report import curves, figures, timed
-from cachewright.report import side_by_side as beside
 from cachewright.report.figure import Figure
-from cachewright.report.page import page, whole_page
+from cachewright.report.page import page, section, whole_page
 from cachewright.results import Amplification, Curves, Result
-from cachewright.side_by_side.folders import EXPECTED, PLAN_FILE
+from cachewright.side_by_side import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.
 PAPER_FILES = ("tables.md", "measures.json")
@@ -61,21 +60,36 @@ def _amplification(found: Amplification) -> Drawn:
     return amplified.page(found, several), several
 
 
-def _reading(command: str) -> Callable[[Path], side_by_side.Reading]:
-    return lambda folder: next(one for one in side_by_side.read(folder) if one.command == command)
+def _plan(found: PlanAnswer) -> Drawn:
+    together = sizing.together(found)
+    remarks = "".join(f"<p>{escape(sentence)}</p>" for sentence in sizing.remarks(found))
+    tables = [section(sizing.alone(found), after=remarks)]
+    if together:
+        conclusion = f"<p>{escape(sizing.conclusion(found))}</p>"
+        tables.append(section(together, after=conclusion))
+    return _tables(f"{found.name}: plan", tables)
 
 
-def _tables(found: side_by_side.Reading) -> Drawn:
-    """Return the page of a plan, or of what runs on a trace: its tables, without figures."""
-    title = f"{found.settings.get('name', found.label)}: {found.command}"
-    parts = [f"<h1>{escape(title)}</h1>", *beside.tables_of(found)]
-    return whole_page(title, parts), []
+def _character(found: CharacterizeAnswer) -> Drawn:
+    tables = [section(characterized.by_period(found))]
+    return _tables(f"{Path(found.path).name}: characterize", tables)
+
+
+def _tables(title: str, tables: Sequence[str]) -> Drawn:
+    return whole_page(title, [f"<h1>{escape(title)}</h1>", *tables]), []
+
+
+def _document(kind: type[Any], file: str, command: str) -> Callable[[Path], Any]:
+    return lambda folder: documents.read(kind, folder / file, f"a result of `{command}`")
 
 
 _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
-    result.RESULT_FILE: (Result.load, _run),
-    result.CURVES_FILE: (Curves.load, _curves),
-    result.AMPLIFICATION_FILE: (Amplification.load, _amplification),
-    PLAN_FILE: (_reading("plan"), _tables),
-    characterized.CHARACTER_FILE: (_reading("characterize"), _tables),
+    results.RESULT_FILE: (Result.load, _run),
+    results.CURVES_FILE: (Curves.load, _curves),
+    results.AMPLIFICATION_FILE: (Amplification.load, _amplification),
+    PLAN_FILE: (_document(PlanAnswer, PLAN_FILE, "plan"), _plan),
+    characterized.CHARACTER_FILE: (
+        _document(CharacterizeAnswer, characterized.CHARACTER_FILE, "characterize"),
+        _character,
+    ),
 }

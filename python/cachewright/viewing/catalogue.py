@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cachewright import measures
 from cachewright import results as result
-from cachewright.side_by_side.folders import PLAN_FILE
+from cachewright.side_by_side import PLAN_FILE
 
 # By file name: the command, and whether the result has curves.
 KINDS = {

@@ -1,6 +1,6 @@
 """Which case is called best: goals first, then capacity by capacity.
 
-For: `cachewright.verdict` and the order of cases. Must never know: how results are made.
+For: `cachewright.summary`. Must never know: how results are made.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from filled import filled
 
-from cachewright import summary, verdict
+from cachewright import summary
 from cachewright.answers import RunAnswer
 
 BLOCK = 4096
@@ -49,7 +49,7 @@ def test_a_case_that_meets_more_goals_is_better_than_one_that_hits_more() -> Non
     (ranking,) = summary.rankings(document)
     assert [case.case for case in ranking.cases] == [1, 0]
     assert ranking.ranked_by == "goals met, then hit ratio"
-    (sentence,) = verdict.sentences(document)
+    (sentence,) = summary.sentences(document)
     assert sentence == (
         "best: arc, 128KiB: 1 of 1 goal met, hit ratio 0.4000; lru, 128KiB hits more but not where "
         "goals ask for it: 0 of 1 goal met, hit ratio 0.9000"
@@ -64,10 +64,10 @@ def test_the_smallest_cache_that_meets_all_goals_is_the_choice() -> None:
         _case(3, "arc", 128, 0.8, goals=(2, 2)),
         _case(4, "belady", 32, 0.7, goals=(2, 2)),
     )
-    chosen = verdict.choice(document)
+    chosen = summary.choice(document)
     assert chosen is not None
     assert chosen.case == 1
-    first, *rest = verdict.sentences(document)
+    first, *rest = summary.sentences(document)
     assert first == (
         "smallest cache that meets all goals: capacity 256KiB, arc: 2 of 2 goals met, "
         "hit ratio 0.5000"
@@ -85,7 +85,7 @@ def test_goals_that_no_choice_meets_are_said_to_be_missed() -> None:
         _case(1, "lru", 64, 0.5, goals=(1, 2)),
         _case(2, "belady", 64, 0.7, goals=(2, 2)),
     )
-    assert verdict.sentences(document)[0] == (
+    assert summary.sentences(document)[0] == (
         "no case meets all goals; nearest: lru, 256KiB: 1 of 2 goals met, hit ratio 0.5000; "
         "the bound belady, 256KiB meets all"
     )
@@ -98,17 +98,17 @@ def test_without_goals_every_capacity_has_a_best_and_none_is_the_choice() -> Non
         _case(2, "lru", 64, 0.6),
         _case(3, "arc", 64, 0.5),
     )
-    assert verdict.choice(document) is None
-    assert verdict.sentences(document) == [
+    assert summary.choice(document) is None
+    assert summary.sentences(document) == [
         "best at capacity 128KiB: arc: hit ratio 0.4000, 0.1000 above the worst (lru)",
         "best at capacity 256KiB: lru: hit ratio 0.6000, 0.1000 above the worst (arc)",
     ]
-    assert verdict.named(document) == "the case with the highest hit ratio, lru, 256KiB"
+    assert summary.named(document) == "the case with the highest hit ratio, lru, 256KiB"
 
 
 def test_a_sweep_of_capacities_alone_names_no_best() -> None:
     cases = (_case(0, "lru", 32, 0.3), _case(1, "lru", 64, 0.4))
     document = _document(*cases, varied=["cache.capacity"])
-    assert verdict.sentences(document) == [
+    assert summary.sentences(document) == [
         "capacity 128KiB: hit ratio 0.3000; capacity 256KiB: hit ratio 0.4000"
     ]

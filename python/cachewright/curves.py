@@ -1,17 +1,15 @@
-"""The tables of miss-ratio curves: a row per size, a column per policy.
+"""What `mrc` found: miss ratios by cache size, a row per size, a column per policy.
 
-For: `mrc`. Must never know: how curves are made. Sizes come in blocks and go out in units.
+The tables are for the terminal and for the page. Sizes come in blocks and are shown in bytes, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachewright import words
+from cachewright import tables, words
 from cachewright.answers import CurveCheck, CurvesAnswer, MissRatioCurve
-from cachewright.cli import noted, output, plots
-from cachewright.cli.tables import Column, table
-from cachewright.summary import best_index
+from cachewright.tables import Column, Table
 
 # Size in blocks, miss ratio, low and high end of its interval.
 Point = tuple[int, float, float | None, float | None]
@@ -21,16 +19,9 @@ ROWS = 12
 COMPARED = 3
 
 
-def show(answer: CurvesAnswer) -> None:
-    """Print the notes, a table per tenant and window, and what was verified."""
-    for sentence in answer.notes:
-        output.note(sentence)
-    noted.of_tenants(answer.tenants)
-    groups = _groups(answer.curves)
-    for curves in groups:
-        _group(curves, answer)
-    if answer.verify:
-        _verify(answer.verify, answer.block_bytes)
+def by_size(answer: CurvesAnswer) -> list[Table[int]]:
+    """Return a table per tenant and window, its rows sizes in blocks."""
+    return [_table(curves, answer) for curves in _groups(answer.curves)]
 
 
 def conclusions(answer: CurvesAnswer) -> list[str]:
@@ -73,55 +64,47 @@ def _points(curve: MissRatioCurve) -> Points:
     return {point[0]: point for point in curve.points}
 
 
-def _group(curves: Sequence[MissRatioCurve], answer: CurvesAnswer) -> None:
+def _table(curves: Sequence[MissRatioCurve], answer: CurvesAnswer) -> Table[int]:
     block, first = answer.block_bytes, curves[0]
     known = {size for curve in curves for size in _points(curve)}
     sizes = _thinned([size for size in answer.sizes_blocks if size in known])
-    columns = [
-        Column("size", [words.size(size * block) for size in sizes]),
-        Column("blocks", [words.count(size) for size in sizes]),
+    columns: list[Column[int]] = [
+        Column("size", lambda size: size * block, words.size),
+        Column("blocks", lambda size: size, words.count),
     ]
-    columns += _alone(first, sizes) if len(curves) == 1 else _beside(curves, sizes)
+    columns += _alone(first) if len(curves) == 1 else [_beside(curve) for curve in curves]
     window = "" if first.window is None else f", window {first.window + 1}"
     methods = list(dict.fromkeys(curve.method for curve in curves))
     of = first.policy if len(curves) == 1 else "miss ratio by policy"
     title = f"{first.tenant}{window}: {of}, {'; '.join(methods)}; "
     title += f"{words.count(first.accesses)} accesses to {words.count(first.distinct)} blocks"
-    table(title, columns)
+    return Table(title, columns, sizes, by_row=True)
 
 
-def _alone(curve: MissRatioCurve, sizes: Sequence[int]) -> list[Column]:
+def _alone(curve: MissRatioCurve) -> list[Column[int]]:
     """Return the columns of one policy: miss ratio, interval, a plot."""
     points = _points(curve)
-    found = [points[size] for size in sizes]
-    columns = [Column("miss ratio", [words.ratio(point[1]) for point in found])]
-    if any(point[2] is not None for point in found):
-        columns.append(Column("interval", [_interval(point) for point in found]))
-    return [*columns, Column("", [plots.bar(point[1]) for point in found], numeric=False)]
+    columns: list[Column[int]] = [Column("miss ratio", lambda size: points[size][1], words.ratio)]
+    if any(point[2] is not None for point in points.values()):
+        columns.append(Column("interval", lambda size: _interval(points[size]), numeric=True))
+    return [*columns, Column("", lambda size: tables.bar(points[size][1]), plot=True)]
 
 
-def _beside(curves: Sequence[MissRatioCurve], sizes: Sequence[int]) -> list[Column]:
-    """Return a column per policy, the least misses of each size marked."""
-    points = [_points(curve) for curve in curves]
-    ratios = [[found[size][1] if size in found else None for size in sizes] for found in points]
-    best = [best_index([own[row] for own in ratios], highest=False) for row in range(len(sizes))]
-    return [
-        Column(
-            curve.policy,
-            [_cell(found.get(size)) for size in sizes],
-            best={row for row in range(len(sizes)) if at in best[row]},
-        )
-        for at, (curve, found) in enumerate(zip(curves, points, strict=True))
-    ]
+def _beside(curve: MissRatioCurve) -> Column[int]:
+    """Return the column of one policy of several; the least misses of each size are marked."""
+    points = _points(curve)
+
+    def cell(size: int) -> str | None:
+        return _cell(points[size]) if size in points else None
+
+    return Column(curve.policy, cell, None, "low", numeric=True)
 
 
-def _cell(point: Point | None) -> str:
+def _cell(point: Point) -> str:
     """Return a miss ratio, with half its interval where it has one."""
-    if point is None:
-        return words.NOTHING
     _, miss, low, high = point
     band = "" if low is None or high is None else f" ±{words.ratio((high - low) / 2)}"
-    return f"{words.ratio(miss)}{band}"
+    return words.Number(f"{words.ratio(miss)}{band}", miss)
 
 
 def _interval(point: Point) -> str:
@@ -137,15 +120,20 @@ def _thinned(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(index * step)] for index in range(ROWS)]
 
 
-def _verify(checks: Sequence[CurveCheck], block: int) -> None:
-    table(
+def checks(answer: CurvesAnswer) -> Table[CurveCheck] | None:
+    """Return curves beside exact simulation; None where nothing was verified."""
+    if not answer.verify:
+        return None
+    block = answer.block_bytes
+    return Table(
         "compared with exact simulation",
         [
-            Column("tenant", [c.tenant for c in checks], numeric=False),
-            Column("policy", [c.policy for c in checks], numeric=False),
-            Column("size", [words.size(c.size_blocks * block) for c in checks]),
-            Column("curve", [words.ratio(c.curve) for c in checks]),
-            Column("exact", [words.ratio(c.exact) for c in checks]),
-            Column("error", [words.ratio(c.error) for c in checks]),
+            Column("tenant", lambda check: check.tenant),
+            Column("policy", lambda check: check.policy),
+            Column("size", lambda check: check.size_blocks * block, words.size),
+            Column("curve", lambda check: check.curve, words.ratio),
+            Column("exact", lambda check: check.exact, words.ratio),
+            Column("error", lambda check: check.error, words.ratio),
         ],
+        answer.verify,
     )
