@@ -369,7 +369,7 @@ class Curves(CurveFrames):
 
         Errors: `RunError` when the file is of another kind or cannot be written.
         """
-        from cachewright.report.curve_file import write_miss_ratio_figure
+        from cachewright.report import write_miss_ratio_figure
 
         return write_miss_ratio_figure(self, Path(path))
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from recorded import result_document, result_of
 
 from cachewright import SpecError, characterize
-from cachewright.report import side_by_side as drawn
-from cachewright.report.printed import PrintStyle
+from cachewright.report import compared
+from cachewright.report.figure import PrintStyle
 from cachewright.side_by_side import (
     RATIO,
     Comparison,
@@ -117,7 +117,7 @@ def test_numbers_are_those_of_the_results() -> None:
             assert told[policy, partition, capacity, tenant.name][1] == tenant.hit_ratio
     assert found.differences == [("cache.block", ["4KiB", "8KiB"])]
     assert [name for name, _ in found.workloads] == ["oltp"]
-    page = drawn.page(found)
+    page = compared.page(found)
     assert "The results replay different requests" in page
     assert "<td>cache.block</td><td>4KiB</td><td>8KiB</td>" in page
     assert set(found.curves) == {"oltp", "web", "mail", "all"}

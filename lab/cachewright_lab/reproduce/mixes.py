@@ -22,8 +22,8 @@ from cachewright import _native, api, timing, words
 from cachewright._native import SpecError
 from cachewright.answers import Case, CaseTenant, LatencyCurve, PlanAnswer
 from cachewright.report import charts, marks
+from cachewright.report.charts import series_rows
 from cachewright.report.figure import Figure
-from cachewright.report.figures import series_rows
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent

@@ -68,7 +68,7 @@ def report(
 
     """
     from cachewright.report import write_page
-    from cachewright.report.printed import PrintStyle
+    from cachewright.report.figure import PrintStyle
 
     how = printed or PrintArgs()
     kinds = parsing.figure_kinds(how.figures)
@@ -86,14 +86,14 @@ def report(
         text, figures = drawn(folders[0])
         folder = folders[0] if out is None else out
     else:
-        from cachewright.report import side_by_side as beside
+        from cachewright.report import compared
 
         found = side_by_side.Comparison.of(side_by_side.read_all(folders))
         if csv:
             output.print_csv(found.records(), ("measure", "result", "value"))
         else:
             _show(found)
-        text, figures = beside.page(found), beside.figures(found)
+        text, figures = compared.page(found), compared.figures(found)
         folder = TOGETHER if out is None else out
     path = write_page(text, figures, folder / REPORT_FILE, kinds, style, how.into)
     if not csv:

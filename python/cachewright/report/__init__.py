@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 
 from cachewright import words
 from cachewright._native import RunError
-from cachewright.report import figures as drawn
-from cachewright.report.page import page
 
 if TYPE_CHECKING:
     from cachewright.amplification import AmplificationFrames
-    from cachewright.report.figure import Figure
-    from cachewright.report.printed import PrintStyle
+    from cachewright.report.figure import Figure, PrintStyle
     from cachewright.results import CurveFrames, RunFrames
 
 FIGURE_FOLDER = "figures"
+FIGURE_KINDS = (".svg", ".png", ".pdf")
+MISS_RATIOS = "miss-ratio-curves"
 __all__ = [
     "write_amplification_report",
     "write_curves_report",
     "write_latency_figure",
+    "write_miss_ratio_figure",
     "write_page",
     "write_report",
 ]
@@ -37,10 +37,10 @@ def write_report(result: RunFrames, path: Path, kinds: Sequence[str] = ()) -> Pa
 
     Errors: `RunError` when a file cannot be written.
     """
-    from cachewright.report import timed
+    from cachewright.report import charts, run, timed
 
-    figures = [*drawn.all_figures(result), *timed.figures(result)]
-    return write_page(page(result, figures), figures, path, kinds)
+    figures = [*charts.all_figures(result), *timed.figures(result)]
+    return write_page(run.page(result, figures), figures, path, kinds)
 
 
 def write_amplification_report(
@@ -66,6 +66,27 @@ def write_curves_report(curves: CurveFrames, path: Path, kinds: Sequence[str] = 
     return write_page(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
 
 
+def write_miss_ratio_figure(curves: CurveFrames, path: Path) -> Path:
+    """Draw the miss ratios by cache size to `path`, whose suffix says how.
+
+    Errors: `RunError` when the suffix is of another kind, there are no points, or the file cannot
+    be written.
+    """
+    from cachewright.report import curves as drawn
+
+    if path.suffix not in FIGURE_KINDS:
+        raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(FIGURE_KINDS)}")
+    named = [one for one in drawn.figures(curves.answer) if one.name == MISS_RATIOS]
+    if not named:
+        raise RunError(f"{path}: found curves without points, expected block accesses to draw")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        named[0].save(path)
+    except OSError as error:
+        raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
+    return path
+
+
 def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
     """Draw the response times by cache size to `path`, whose suffix says how.
 
@@ -73,9 +94,8 @@ def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
     """
     from cachewright.report import timed
 
-    kinds = (".svg", ".png", ".pdf")
-    if path.suffix not in kinds:
-        raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(kinds)}")
+    if path.suffix not in FIGURE_KINDS:
+        raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(FIGURE_KINDS)}")
     if not curves.answer.latency:
         raise RunError(f"{path}: found no response times, expected curves made with `latency`")
     try:

@@ -1,47 +1,29 @@
-"""The report as one HTML page: conclusion, tables, figures, workload, settings.
+"""What every page of a report is: one file that loads nothing, with what makes its figures live.
 
-For: everything between figures and browser. Must never know: how figures are drawn. No script,
-font or image is from elsewhere; light and dark follow the reader's system.
+A page has its style, Vega's libraries and the script that draws in itself, once; its policy forbids
+to load anything. Light and dark follow the reader's system.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from cachewright import summary, tables, timing, words
-from cachewright.answers import RunAnswer, TenantFacts
-from cachewright.report.live import POLICY, WITHOUT_SCRIPTS, scripts
-from cachewright.report.style import STYLE
-from cachewright.tables import Column, Table, html
+from cachewright.tables import Table, html
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
-    from cachewright.results import RunFrames
 
-
-def page(result: RunFrames, figures: Sequence[Figure]) -> str:
-    """Return the whole page."""
-    answer = result.answer
-    several = len(answer.cases) > 1
-    parts: list[str | Figure] = [
-        f"<h1>{escape(result.name)}</h1>",
-        f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
-        _headline(answer),
-        '<div class="row">',
-        *(section(pivot) for pivot in summary.pivots(answer)),
-        "</div>",
-        *figures,
-        *(_ranking(answer, ranking) for ranking in summary.rankings(answer) if several),
-        _best_tenants(answer),
-        _responses(answer),
-        _workload(answer),
-        _settings(answer),
-        f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
-    ]
-    return whole_page(f"{result.name}: cache report", parts)
+# Vega makes functions of its expressions, which the policy calls `unsafe-eval`.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "img-src data:; base-uri 'none'; form-action 'none'"
+)
+# Where scripts are off, the still figures stand in the place of the live ones.
+WITHOUT_SCRIPTS = "<noscript><style>.panels { display: none; }</style></noscript>\n"
 
 
 def whole_page(title: str, parts: Sequence[str | Figure]) -> str:
@@ -55,55 +37,8 @@ def whole_page(title: str, parts: Sequence[str | Figure]) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n{WITHOUT_SCRIPTS}</head>\n"
         "<body>\n<main>\n" + "\n".join(part for part in shown if part) + "\n</main>\n"
-        f"{scripts() if live else ''}</body>\n</html>\n"
+        f"{_scripts() if live else ''}</body>\n</html>\n"
     )
-
-
-def _workload_sentence(answer: RunAnswer) -> str:
-    whole = answer.workload
-    return (
-        f"{words.counted(len(answer.tenants), 'tenant')}, "
-        f"{words.counted(whole.requests, 'request')}, "
-        f"{words.count(whole.block_accesses)} block accesses, "
-        f"working set {words.size(whole.working_set_bytes)}, "
-        f"{words.duration(whole.span_ns)} of trace"
-        f"{_warmup(answer)}"
-    )
-
-
-def _warmup(answer: RunAnswer) -> str:
-    """Return from when on results count, if that is later than the start."""
-    warmup = answer.spec.get("replay", {}).get("warmup", "0s")
-    return "" if warmup == "0s" else f"; what arrives in the first {warmup} warms the cache only"
-
-
-def _headline(answer: RunAnswer) -> str:
-    best = summary.best_case(answer)
-    tiles = [
-        ("hit ratio", words.percent(best.total.hit_ratio)),
-        ("read hit ratio", words.percent(best.total.read_hit_ratio)),
-        ("cache writes", words.count(best.total.cache_writes)),
-        ("write-backs", words.count(best.total.writebacks)),
-    ]
-    if best.flash:
-        tiles.append(("F/U on flash", words.ratio(best.flash.write_amplification)))
-        tiles.append(("flash writes", words.count(best.flash.flash_pages)))
-    if best.total.mean_response_ns is not None:
-        tiles.append(("mean response", words.duration(best.total.mean_response_ns)))
-    drawn = "".join(
-        f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
-    )
-    if len(answer.cases) > 1:
-        what = f"<p>{words.count(len(answer.cases))} combinations</p>"
-        for line in summary.sentences(answer):
-            head, colon, rest = line.partition(": ")
-            what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
-        drawn = "" if summary.choice(answer) is None else drawn
-    else:
-        label = escape(summary.label(best, answer.varied or list(best.settings)))
-        what = f"<p>One case: <strong>{label}</strong></p>"
-    tiles_drawn = f'<div class="tiles">{drawn}</div>' if drawn else ""
-    return f'<section class="best">{what}{tiles_drawn}</section>'
 
 
 def section(
@@ -130,78 +65,96 @@ def note(sentence: str) -> str:
     return f'<p class="note">{escape(sentence)}</p>'
 
 
-def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
-    table = summary.ranked(answer, ranking)
-    more = note(f"{table.left_out} more are in result.json.") if table.left_out else ""
-    return section(table, after=more)
+@cache
+def _scripts() -> str:
+    """Return the scripts of a page with figures."""
+    import vl_convert
+
+    from cachewright.report.figure import VEGA_LITE
+
+    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    own = (files("cachewright.report") / "live.js").read_text(encoding="utf-8")
+    return f'<script type="module">{library}</script>\n<script type="module">{own}</script>\n'
 
 
-def _best_tenants(answer: RunAnswer) -> str:
-    several = len(answer.cases) > 1
-    title = f"Tenants in {summary.named(answer)}" if several else "Tenants"
-    return section(summary.tenants(summary.best_case(answer)), title)
-
-
-def _responses(answer: RunAnswer) -> str:
-    """Return what the fastest case waited for, and what its devices did."""
-    case = summary.fastest(answer)
-    if case is None:
-        return ""
-    of_case = " in the fastest case" if len(answer.cases) > 1 else ""
-    found = timing.of(case)
-    channels, energy = timing.channels(found), timing.energy(case)
-    drawn = html(timing.devices(found))
-    if store := timing.store(found):
-        drawn += html(tables.facts("flash", store))
-    if channels:
-        drawn += html(channels)
-    parts = [section(timing.responses(case), f"Response times{of_case}", after=drawn)]
-    if energy:
-        whole = "".join(f"<p>{escape(text)}</p>" for _, text in timing.energy_fact(found))
-        parts.append(section(energy, f"Energy{of_case}", before=whole))
-    for name, drive in timing.drives(case):
-        title = "Flash" if name == "drive" else f"Flash of {name}"
-        table = tables.facts("", timing.drive_facts(drive))
-        parts.append(section(table, f"{title}{of_case}", facts=True))
-    return "".join(parts)
-
-
-def _workload(answer: RunAnswer) -> str:
-    table: Table[TenantFacts] = Table(
-        "workload",
-        [
-            Column("tenant", lambda tenant: tenant.name),
-            Column("trace", lambda tenant: tenant.trace),
-            Column("format", lambda tenant: tenant.format),
-            Column("requests", lambda tenant: tenant.requests, words.count),
-            Column("reads", _read_share, words.percent),
-            Column("read", lambda tenant: tenant.read_bytes, words.size),
-            Column("written", lambda tenant: tenant.write_bytes, words.size),
-            Column("distinct blocks", lambda tenant: tenant.distinct_blocks, words.count),
-            Column("span", lambda tenant: tenant.span_ns, words.duration),
-            Column("malformed, skipped", lambda tenant: tenant.skipped_bad, words.count),
-            Column("no request, skipped", lambda tenant: tenant.skipped_irrelevant, words.count),
-            Column("out of order", lambda tenant: tenant.out_of_order, words.count),
-        ],
-        answer.tenants,
-    )
-    examples = [
-        f"<li>{escape(tenant.name)}: {escape(example)}</li>"
-        for tenant in answer.tenants
-        if tenant.skipped_bad
-        for example in tenant.skipped_examples
-    ]
-    listed = f'<ul class="note">{"".join(examples)}</ul>' if examples else ""
-    return section(table, after=listed)
-
-
-def _read_share(tenant: TenantFacts) -> float | None:
-    return tenant.reads / tenant.requests if tenant.requests else None
-
-
-def _settings(answer: RunAnswer) -> str:
-    text = json.dumps(answer.spec, indent=2, ensure_ascii=False)
-    return (
-        "<section><h2>Settings in full</h2><details><summary>show</summary>"
-        f"<pre>{escape(text)}</pre></details></section>"
-    )
+STYLE = """
+:root { --paper: #ffffff; --ink: #1d2126; --soft: #5c6670; --line: #d9dde2; --tint: #f4f6f8;
+  --accent: #0b6aa2; --good: #1a7f37; --bad: #b42318; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #15181c; --ink: #e4e7ea; --soft: #9aa4ae; --line: #363c44; --tint: #1d2126;
+    --accent: #63b5ea; --good: #5bc476; --bad: #f58a80; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
+@media (max-width: 480px) { main { padding: 20px 14px 40px; } }
+h1 { font-size: 26px; margin: 0 0 2px; overflow-wrap: anywhere; }
+h2 { font-size: 18px; margin: 34px 0 6px; }
+h3 { font-size: 14px; margin: 18px 0 4px; }
+p { margin: 0 0 10px; }
+.lead, .note { color: var(--soft); }
+.note { font-size: 13px; }
+.best { background: var(--tint); border-left: 4px solid var(--accent); padding: 14px 18px;
+  margin: 18px 0 8px; border-radius: 4px; }
+.tiles { display: flex; flex-wrap: wrap; gap: 10px 34px; margin-bottom: 10px; }
+.tiles div { display: flex; flex-direction: column; }
+.tiles b { font-size: 22px; font-variant-numeric: tabular-nums; }
+.tiles span { color: var(--soft); font-size: 13px; }
+.row { display: flex; flex-wrap: wrap; gap: 0 56px; }
+.wide { overflow-x: auto; }
+.panels { display: grid; gap: 4px 28px; grid-template-columns: 1fr; }
+@media (min-width: 760px) {
+  .panels { grid-template-columns: repeat(var(--columns, 1), minmax(0, 1fr)); }
+}
+.panel { min-width: 0; }
+.chart { width: 100%; overflow: hidden; }
+.figure svg { display: block; max-width: 100%; height: auto; }
+.legend { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; font-size: 13px;
+  margin: 0 0 6px; }
+.legend > * { display: inline-flex; align-items: center; gap: 5px; overflow-wrap: anywhere;
+  text-align: left; }
+.legend b { color: var(--soft); font-weight: 600; }
+.legend svg { flex: none; }
+.legend button { font: inherit; color: inherit; background: none; border: 0; padding: 3px 2px;
+  border-radius: 3px; cursor: pointer; }
+.legend button:hover, .legend button[aria-pressed="true"] { background: var(--tint);
+  box-shadow: 0 0 0 1px var(--line); }
+.legend i { width: 90px; height: 10px; border: 1px solid var(--line);
+  background: linear-gradient(to right, transparent, var(--ramp)); }
+html #vg-tooltip-element.vg-tooltip { background: var(--paper); color: var(--ink);
+  border: 1px solid var(--line); font: 13px/1.4 system-ui, sans-serif; max-width: 300px;
+  border-radius: 4px; padding: 6px 9px; }
+html #vg-tooltip-element.vg-tooltip td { border: 0; padding: 1px 0; white-space: normal;
+  overflow-wrap: anywhere; }
+html #vg-tooltip-element.vg-tooltip td.key { color: var(--soft); padding-right: 8px;
+  max-width: 120px; }
+html #vg-tooltip-element.vg-tooltip td.value { max-width: 180px; }
+table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+th.n, td.n { text-align: right; padding: 4px 0 4px 14px; }
+th.n { white-space: normal; min-width: 60px; }
+.facts td { white-space: normal; vertical-align: top; }
+.facts td:first-child { white-space: nowrap; color: var(--soft); }
+.facts thead { display: none; }
+.top { color: var(--accent); }
+.claims td { white-space: normal; vertical-align: top; min-width: 90px; }
+.claims td:first-child { min-width: 220px; }
+.claims .note { display: block; color: var(--soft); }
+@media (max-width: 640px) {
+  .claims thead { display: none; }
+  .claims tr { display: block; border-bottom: 1px solid var(--line); padding: 6px 0; }
+  .claims td, .claims td:first-child { display: block; min-width: 0; border: 0; padding: 1px 0; }
+  .claims td:nth-child(2)::before { content: "paper: "; color: var(--soft); }
+  .claims td:nth-child(3)::before { content: "ours: "; color: var(--soft); }
+}
+.good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--soft); }
+pre { background: var(--tint); padding: 12px 16px; overflow-x: auto; font-size: 13px;
+  border-radius: 4px; }
+summary { cursor: pointer; color: var(--accent); }
+footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
+@media print { details > pre { display: block; } h2 { break-after: avoid; }
+  section { break-inside: avoid; } }
+"""

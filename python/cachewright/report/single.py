@@ -14,9 +14,9 @@ from typing import Any
 from cachewright import characterized, documents, results, sizing
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, PlanAnswer
-from cachewright.report import curves, figures, timed
+from cachewright.report import charts, curves, run, timed
 from cachewright.report.figure import Figure
-from cachewright.report.page import page, section, whole_page
+from cachewright.report.page import section, whole_page
 from cachewright.results import Amplification, Curves, Result
 from cachewright.side_by_side import EXPECTED, PLAN_FILE
 
@@ -45,8 +45,8 @@ def drawn(folder: Path) -> Drawn:
 
 
 def _run(found: Result) -> Drawn:
-    several = [*figures.all_figures(found), *timed.figures(found)]
-    return page(found, several), several
+    several = [*charts.all_figures(found), *timed.figures(found)]
+    return run.page(found, several), several
 
 
 def _curves(found: Curves) -> Drawn:

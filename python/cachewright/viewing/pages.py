@@ -13,10 +13,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from cachewright import side_by_side
-from cachewright.report import overlay, single
-from cachewright.report import side_by_side as beside
-from cachewright.report.page import whole_page
-from cachewright.report.style import STYLE
+from cachewright.report import compared as beside
+from cachewright.report import single
+from cachewright.report.page import STYLE, whole_page
 from cachewright.viewing.catalogue import Entry
 
 POLICY = (
@@ -89,7 +88,7 @@ def compared(entries: Sequence[Entry]) -> str:
 
 def curves(entries: Sequence[Entry]) -> str:
     """Return the page of the results' curves in one figure. Errors: `SpecError` without curves."""
-    return _linked(overlay.page(_readings([entry for entry in entries if entry.curves])))
+    return _linked(beside.curves_page(_readings([entry for entry in entries if entry.curves])))
 
 
 def refused(sentence: str) -> str:

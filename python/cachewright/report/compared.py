@@ -1,7 +1,8 @@
 """The page of several results: settings that differ, figures and tables of what they share.
 
-For: `page` and `figures` of a `Comparison`. Must never know: files, commands. Changes are against
-the first result. Units: bytes on size axes, ratios in 0..1.
+A page of curves alone overlays those of many results in one figure; of a result with several
+tenants the curve of all is drawn there, unless it is the only result. Units: bytes on size axes,
+ratios in 0..1.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from html import escape
 
 import altair as alt
 
+from cachewright._native import SpecError
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.page import heading, note, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, distinct
-from cachewright.side_by_side import Comparison, Curve, MeasureTable
+from cachewright.side_by_side import ALL, Comparison, Curve, MeasureTable, Reading
 
+CURVES_TITLE = "Curves"
+# Lines of the figure.
+LINES = 48
 TITLE = "Results side by side"
 # Rows of a table and of a figure, panels of curves, and measures that are drawn.
 SHOWN, DRAWN, PANELS, FIGURES = 40, 16, 8, 4
@@ -161,3 +166,53 @@ def _table(one: MeasureTable) -> str:
     if not one.matched:
         before += note("No row is of the same case in two results.")
     return section(table, f"{heading(table)}: table", before=before)
+
+
+def curves_page(readings: Sequence[Reading]) -> str:
+    """Return the page of the curves of some results. Errors: `SpecError` without any."""
+    named = ", ".join(reading.label for reading in readings)
+    lead = f'<p class="lead">{escape(named)}</p>'
+    return whole_page(CURVES_TITLE, [f"<h1>{CURVES_TITLE}</h1>", lead, curves_figure(readings)])
+
+
+def curves_figure(readings: Sequence[Reading]) -> Figure:
+    """Return one figure with a line per result, tenant and policy.
+
+    Errors: `SpecError` where no result has a curve.
+    """
+    several = len(readings) > 1
+    lines = [line for reading in readings for line in _lines_of(reading, several)]
+    if not lines:
+        raise SpecError("found no curves, expected results of `mrc`, or of `run` and `compare`")
+    shown = lines[:LINES]
+    rows: Rows = [
+        {"line": name, "size": size, "miss": 1.0 - ratio}
+        for name, curve in shown
+        for size, ratio in curve.points
+    ]
+    sizes = [row["size"] for row in rows]
+    axis = marks.size_axis("cache size", marks.powers(min(sizes), max(sizes)))
+    domain = [min(sizes), max(sizes)] if min(sizes) < max(sizes) else alt.Undefined
+    x = alt.X("size:Q", axis=axis, scale=alt.Scale(type="log", base=2, nice=False, domain=domain))
+    y = alt.Y("miss:Q").scale(domain=[0, 1]).title("miss ratio")
+    tips = [Tip("curve", "line"), Tip("cache size", "size", "size")]
+    tips.append(Tip("miss ratio", "miss", "ratio"))
+    series = Series("line", [name for name, _ in shown], "curve")
+    panel = marks.lines(rows, series, x, y, tips, height=2 * PANEL_HEIGHT)
+    more = f" {len(lines) - LINES} more curves are left out." if len(lines) > LINES else ""
+    caption = f"Share of block accesses that miss.{more}"
+    return Figure("curves", "Miss-ratio curves", caption, Plot([panel], [series]))
+
+
+def _lines_of(reading: Reading, several: bool) -> list[tuple[str, Curve]]:
+    curves = [curve for curve in reading.curves if curve.points]
+    together = [curve for curve in curves if curve.tenant == ALL]
+    drawn = together if several and together else curves
+    policies = {curve.policy for curve in drawn}
+    found = []
+    for curve in drawn:
+        parts = [reading.label] if several else []
+        parts += [] if several and together else [curve.tenant]
+        parts += [curve.policy] if len(policies) > 1 else []
+        found.append((", ".join(parts), curve))
+    return found
