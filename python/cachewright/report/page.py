@@ -135,7 +135,9 @@ th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 th.n, td.n { text-align: right; padding: 4px 0 4px 14px; }
-th.n { white-space: normal; min-width: 60px; }
+th.n + th:not(.n), td.n + td:not(.n) { padding-left: 14px; }
+th.n { white-space: normal; }
+th.n:not(:empty) { min-width: 60px; }
 .facts td { white-space: normal; vertical-align: top; }
 .facts td:first-child { white-space: nowrap; color: var(--soft); }
 .facts thead { display: none; }
