@@ -10,7 +10,6 @@ from cachewright import measures, words
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
 from cachewright.fleet.cases import run_tasks
 from cachewright_lab import reproduce, tasks
 from cachewright_lab.report import claimed, reproduced
@@ -18,7 +17,7 @@ from cachewright_lab.reproduce import claims
 
 if TYPE_CHECKING:
     from cachewright.fleet.job import How
-    from cachewright.report.parts import Table
+    from cachewright_lab.report.tables import Table
 
 PAGE, TABLES = "index.html", "tables.md"
 
@@ -69,25 +68,12 @@ def run(
 
 
 def _show(one: Table) -> None:
-    columns = [
-        Column(
-            header,
-            [row[index] for row in one.rows],
-            numeric=index >= one.texts,
-            best=one.best[index],
-        )
-        for index, header in enumerate(one.headers)
-    ]
-    table(one.heading, columns)
+    output.show(one.drawn)
 
 
 def _claims(judged: Sequence[claims.Judged]) -> None:
     """End with what became of the claims."""
     if judged:
         one = claimed.short(judged)
-        columns = [
-            Column(header, [row[index] for row in one.rows], numeric=False)
-            for index, header in enumerate(one.headers)
-        ]
-        table(one.title, columns)
+        output.show(one.drawn)
         output.say(claimed.summary(judged))

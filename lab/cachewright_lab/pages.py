@@ -22,9 +22,9 @@ from pathlib import Path
 from cachewright import Error, measures, words
 from cachewright._native import SpecError
 from cachewright.measures import GIVEN, Measured, Shown
-from cachewright.report.parts import Table, markdown
 from cachewright_lab import digest
 from cachewright_lab.digest import Digest, Kept
+from cachewright_lab.report.tables import Table, markdown
 from cachewright_lab.reproduce import claims, measured, specs
 from cachewright_lab.reproduce.claims import Claim
 from cachewright_lab.reproduce.measured import ALL, Change

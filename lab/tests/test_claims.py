@@ -15,8 +15,8 @@ import pytest
 from cachewright import SpecError, measures, words
 from cachewright.documents import values
 from cachewright.measures import Measured, Provenance, Shown, Traces, figure_of
-from cachewright.report.parts import Table, plain
 from cachewright_lab import digest, pages
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import claims, measured
 from cachewright_lab.reproduce.claims import Claim
 

@@ -16,9 +16,9 @@ from test_claims import GOOD, results, run_of, tree, written
 
 from cachewright import SpecError, measures
 from cachewright.documents import values
-from cachewright.report.parts import markdown
 from cachewright_lab import pages, reproduce
 from cachewright_lab.report import reproduced
+from cachewright_lab.report.tables import markdown
 
 SPECS = Path(__file__).resolve().parents[1] / "papers"
 

@@ -15,9 +15,9 @@ from filled import filled
 
 from cachewright import words
 from cachewright.answers import AmplificationAnswer, AmplificationCase, Case
-from cachewright.report.parts import Table
 from cachewright.train.reports import CachingReport, TenantReport
 from cachewright_lab import reproduce
+from cachewright_lab.report.tables import Table
 from cachewright_lab.reproduce import amplified, caching, drive_figures, mixes
 from cachewright_lab.reproduce.amplified import Amplified
 from cachewright_lab.reproduce.drive_mixes import BASE, Asked, DriveMixes, Outcome, _folder

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachewright import characterized, documents, results, summary, words
+from cachewright import characterized, documents, measures, results, summary, words
 from cachewright._native import SpecError
 from cachewright.answers import (
     AmplificationAnswer,
@@ -30,8 +30,7 @@ from cachewright.answers import (
     RunAnswer,
     TenantFacts,
 )
-from cachewright.reproduce import measured
-from cachewright.reproduce.measured import Measured, figure_of
+from cachewright.measures import Measured, figure_of
 from cachewright.tables import Beside, Better, Table, beside, of_texts
 
 TENANT, ALL = "tenant", "all"
@@ -657,7 +656,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[str, Any], Reading]]] 
         _document(CharacterizeAnswer, "characterize"),
         of_character,
     ),
-    measured.FILE: (measured.read, of_paper),
+    measures.FILE: (measures.read, of_paper),
 }
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from html import escape
 
 from cachewright import words
-from cachewright.report.parts import Table, plain
 from cachewright.tables import Html, html, of_texts
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce.claims import Judged
 
 HEADERS = ("claim", "paper", "ours", "verdict")

@@ -15,9 +15,9 @@ from cachewright import words
 from cachewright.measures import Measured, Shown
 from cachewright.report.figure import Figure
 from cachewright.report.page import whole_page
-from cachewright.report.parts import Table
 from cachewright.tables import html
 from cachewright_lab.report import claimed
+from cachewright_lab.report.tables import Table
 from cachewright_lab.reproduce import KINDS, Kind, Study, parts
 from cachewright_lab.reproduce.claims import Judged
 from cachewright_lab.reproduce.measured import ALL, provenance, unique

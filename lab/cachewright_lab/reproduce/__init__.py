@@ -28,8 +28,8 @@ from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
-    from cachewright.report.parts import Table
     from cachewright.types import PathLike, Progress
+    from cachewright_lab.report.tables import Table
 
 
 class Study(Protocol):

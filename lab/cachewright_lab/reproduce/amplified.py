@@ -20,9 +20,9 @@ from cachewright.answers import AmplificationAnswer, Classifier, ThresholdSpread
 from cachewright.answers import AmplificationCase as Case
 from cachewright.report import amplified
 from cachewright.report.figure import Figure
-from cachewright.report.parts import Table, plain
 from cachewright.tables import best_index
 from cachewright_lab.report import grouped
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 

@@ -28,7 +28,6 @@ from cachewright.measures import GIVEN
 from cachewright.report import charts, marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
 from cachewright.results import ALL
 from cachewright.tables import best_index
@@ -43,6 +42,7 @@ from cachewright.train.reports import (
     Majority,
 )
 from cachewright_lab.report import grouped
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs, volumes
 from cachewright_lab.reproduce.imitators import Ceiling, Imitator, Imitators, Worth, hashed
 from cachewright_lab.reproduce.jobs import Job, each

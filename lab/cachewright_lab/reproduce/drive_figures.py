@@ -22,11 +22,11 @@ from typing import Any
 from cachewright import _native, timing, words
 from cachewright.answers import TenantTiming, Timing
 from cachewright.report.figure import Figure
-from cachewright.report.parts import Table, plain
 from cachewright.tables import best_index
 from cachewright.train.demand import Reading
 from cachewright.train.reports import Errors, Naive, TenantReport
 from cachewright_lab.report.drive_charts import by_size, mix_dots, scatter
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce.drive_mixes import BASE, DriveMixes, Outcome
 from cachewright_lab.reproduce.drive_specs import DriveFigure, Mix, Scheme, Setting
 

@@ -25,8 +25,8 @@ from cachewright.measures import GIVEN
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload, merged

@@ -43,14 +43,14 @@ from cachewright.answers import (
     Timing,
 )
 from cachewright.report import charts, marks
+from cachewright.report.charts import series_rows
 from cachewright.report.figure import Figure
-from cachewright.report.figures import series_rows
 from cachewright.report.marks import Tip
-from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, data, distinct, extent
 from cachewright.tables import best_index
 from cachewright.timing import holders
 from cachewright_lab.report import grouped
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among, merged

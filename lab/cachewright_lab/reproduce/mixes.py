@@ -25,10 +25,10 @@ from cachewright.report import charts, marks
 from cachewright.report.charts import series_rows
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
 from cachewright.tables import best_index
 from cachewright_lab.report import grouped
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among
 

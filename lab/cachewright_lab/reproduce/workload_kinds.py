@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from cachewright import words
 from cachewright._native import SpecError
 from cachewright.report.figure import Figure
-from cachewright.report.parts import Table, plain
 from cachewright.traces import Trace
 from cachewright.train import KindsTraining, kinds
 from cachewright.train.kinds import Volume
 from cachewright.train.reports import Confusion, JudgedVolume, KindsReport
 from cachewright.train.store import KindsTrainings
 from cachewright_lab.report import grouped
+from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.jobs import Job, each
 from cachewright_lab.reproduce.specs import FigureSpec, Setup, Workload

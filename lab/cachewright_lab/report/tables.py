@@ -1,4 +1,4 @@
-"""Tables of text, however they are drawn.
+"""Tables of text, whose numbers are measures of a paper, too.
 
 For: the pages, terminals and Markdown of reproduced papers. Must never know: what is in a table.
 """
