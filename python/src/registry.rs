@@ -3,12 +3,13 @@
 //! For: `list` commands, and checks that need no run. Must never know: any name.
 
 use crate::errors::{SpecError, of_experiment};
-use cachewright_experiment::{json, setting};
+use cachewright_experiment::{json, setting, spec};
 use cachewright_result::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry, SettingEntry};
+use cachewright_stack::cache::{AUTO, StackFacts, auto_partition, auto_policy};
 use cachewright_stack::{NamedScheme, SCHEMES};
 use cachewright_trace::formats::CommonOptions;
 use cachewright_trace::write::WRITE_FORMATS;
-use cachewright_types::declare::{Declared, Value};
+use cachewright_types::declare::{Declared, Scheme, Value, ValueKind};
 use cachewright_types::registry::Entry;
 use cachewright_types::{Key, nearest};
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use serde::Serialize;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(stages, module)?)?;
+    module.add_function(wrap_pyfunction!(auto_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }
@@ -77,6 +79,20 @@ fn entries(stage: &str) -> PyResult<String> {
 #[pyfunction]
 fn stages() -> Vec<(&'static str, &'static str)> {
     STAGES.map(|(name, what, _)| (name, what)).to_vec()
+}
+
+/// What `auto` stands for as the policy and as the partition of a stack, each a JSON value of a
+/// stack file: a name, or a table with `name` and settings. `responses` says whether requests have
+/// response times: on simulated devices, or on a live server.
+#[pyfunction]
+fn auto_schemes(tenants: usize, goals: bool, responses: bool) -> PyResult<(String, String)> {
+    let facts = StackFacts { tenants, goals, responses };
+    let named = Scheme::named(AUTO);
+    let chosen = |scheme: Result<Scheme, String>| {
+        let scheme = scheme.map_err(SpecError::new_err)?;
+        text(&scheme.value().as_ref().map(spec::json))
+    };
+    Ok((chosen(auto_policy(&named, facts))?, chosen(auto_partition(&named, facts))?))
 }
 
 fn text(list: &impl Serialize) -> PyResult<String> {

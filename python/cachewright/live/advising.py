@@ -38,13 +38,11 @@ if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
 LAST = "1h"
-# What `policy = "auto"` takes of a server, and without devices (docs/which-scheme.md).
-OF_SERVER, OF_MISSES = "access-frequency", "duel-x"
-POLICIES = (OF_SERVER, OF_MISSES, "lru", "s3-fifo", "arc")
-# What `partition = "auto"` takes without devices (docs/which-scheme.md), with and without goals.
-WITH_GOALS = ({"name": "soft-qos-x"},)
-WITHOUT_GOALS = ({"name": "hull", "min_gain": 0.02, "max_moved": 0.25, "floor_share": 0.1},)
-OTHERS = ({"name": "shared"}, {"name": "equal"})
+# What is tried beside what `auto` takes.
+OTHER_POLICIES = ("lru", "s3-fifo", "arc")
+OTHER_PARTITIONS = ("shared", "equal")
+# As many tenants as a cache must have to be divided.
+SEVERAL = 2
 SIZES = (0.5, 1.0, 2.0)
 GOALS = ("goal_hit_ratio", "goal_latency", "goal_response", "goal_p99")
 # Keys of a tenant that say how another trace than the recording is read.
@@ -149,7 +147,7 @@ class Runs:
     def planned(self, present: RunAnswer) -> PlanAnswer:
         """Return what goals need, as `plan` does, under the partitioner of a case and `auto`'s."""
         own = summary.value(present.cases[0], summary.PARTITION).split("(")[0]
-        names = dict.fromkeys([own, *(str(one["name"]) for one in WITH_GOALS)])
+        names = dict.fromkeys([own, _auto_partition(SEVERAL, goals=True)["name"]])
         text = _native.plan(
             self.stack.text,
             self.stack.origin,
@@ -234,15 +232,27 @@ def _replayed(tables: dict[str, Any]) -> dict[str, Any]:
     if "device" not in tables:
         cache.pop("layout", None)
         if "serve" in tables and cache.get("policy") in ("auto", {"name": "auto"}):
-            cache["policy"] = OF_SERVER
+            cache["policy"] = _auto_policy(responses=True)
         partition = cache.get("partition", "shared")
         name = partition.get("name") if isinstance(partition, dict) else partition
         if name in _priced() or name == "auto":
-            has_goals = any(key in one for one in tables.get("tenant", ()) for key in GOALS)
-            (cache["partition"],) = WITH_GOALS if has_goals else WITHOUT_GOALS
-            if len(tables.get("tenant", ())) == 1:
-                cache["partition"] = "shared"
+            tenants = tables.get("tenant", ())
+            has_goals = any(key in one for one in tenants for key in GOALS)
+            cache["partition"] = _auto_partition(len(tenants), has_goals)
     return {**tables, "cache": cache}
+
+
+def _auto_policy(*, responses: bool) -> str:
+    """Return the policy that `auto` takes for response times, or for misses."""
+    policy, _ = _native.auto_schemes(SEVERAL, False, responses)
+    return str(json.loads(policy))
+
+
+def _auto_partition(tenants: int, goals: bool) -> dict[str, Any]:
+    """Return the partitioner that `auto` takes of a replay without devices, as a table."""
+    _, partition = _native.auto_schemes(tenants, goals, False)
+    found = json.loads(partition)
+    return found if isinstance(found, dict) else {"name": found}
 
 
 def _priced() -> set[str]:
@@ -291,7 +301,7 @@ def _without_goals(tables: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, .
     name = partition.get("name") if isinstance(partition, dict) else partition
     if name not in _keeping_goals() or any(key in one for one in tenants for key in GOALS):
         return tables, ()
-    (other,) = WITHOUT_GOALS if len(tenants) > 1 else ({"name": "shared"},)
+    other = _auto_partition(len(tenants), goals=False)
     note = f"no tenant that takes part has a goal: `{other['name']}` in place of `{name}`"
     return {**tables, "cache": {**cache, "partition": other}}, (note,)
 
@@ -315,12 +325,15 @@ def _varied(
         for key in (summary.POLICY, summary.PARTITION)
     )
     tenants, blocks = len(case.tenants), case.capacity_blocks
-    has_goals = summary.has_goals(present.cases)
-    usual = (*(WITH_GOALS if has_goals else WITHOUT_GOALS), *OTHERS) if tenants > 1 else ()
+    usual = [_auto_policy(responses=True), _auto_policy(responses=False), *OTHER_POLICIES]
+    ways = []
+    if tenants > 1:
+        auto = _auto_partition(tenants, summary.has_goals(present.cases))
+        ways = [_text(auto), *OTHER_PARTITIONS]
     sizes = [f"{max(1, round(blocks * size))} {BLOCKS}" for size in SIZES]
     return {
-        summary.POLICY: _once(policy, policies or POLICIES),
-        summary.PARTITION: _once(partition, partitions or [_text(one) for one in usual]),
+        summary.POLICY: _once(policy, policies or usual),
+        summary.PARTITION: _once(partition, partitions or ways),
         summary.CAPACITY: list(dict.fromkeys([f"{blocks} {BLOCKS}", *(capacities or sizes)])),
     }
 

@@ -68,8 +68,8 @@ impl CacheSpec {
 
     /// Puts the schemes that fit in the place of each `auto`. Errors: settings of `auto`.
     pub(crate) fn choose_schemes(&mut self, facts: StackFacts) -> Result<(), String> {
-        self.table.policy = policy(&self.table.policy, facts)?;
-        self.table.partition = partition(&self.table.partition, facts)?;
+        self.table.policy = auto_policy(&self.table.policy, facts)?;
+        self.table.partition = auto_partition(&self.table.partition, facts)?;
         Ok(())
     }
 
@@ -268,7 +268,7 @@ pub struct StackFacts {
 
 /// The partitioner that `named` stands for: itself, unless it is `auto`. Errors: settings of
 /// `auto`.
-pub fn partition(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
+pub fn auto_partition(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
     Ok(match facts {
         _ if !is_auto("cache.partition", named)? => named.clone(),
         StackFacts { tenants: 0 | 1, .. } => Scheme::named("shared"),
@@ -279,7 +279,7 @@ pub fn partition(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
 }
 
 /// The policy that `named` stands for: itself, unless it is `auto`. Errors: settings of `auto`.
-pub fn policy(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
+pub fn auto_policy(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
     Ok(match facts {
         _ if !is_auto("cache.policy", named)? => named.clone(),
         StackFacts { responses: true, .. } => Scheme::named("access-frequency"),
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn goals_come_before_response_times_and_these_before_curves() {
         let facts = |tenants, goals, responses| StackFacts { tenants, goals, responses };
-        let name = |facts| partition(&Scheme::named(AUTO), facts).unwrap().name;
+        let name = |facts| auto_partition(&Scheme::named(AUTO), facts).unwrap().name;
         assert_eq!(name(facts(1, true, true)), "shared");
         assert_eq!(name(facts(2, true, true)), "soft-qos-x");
         assert_eq!(name(facts(2, false, true)), "icache-x");
@@ -449,7 +449,7 @@ mod tests {
     fn every_choice_is_a_partitioner_that_takes_its_settings() {
         for (goals, responses) in [(true, true), (false, true), (false, false)] {
             let facts = StackFacts { tenants: 2, goals, responses };
-            let chosen = partition(&Scheme::named(AUTO), facts).unwrap();
+            let chosen = auto_partition(&Scheme::named(AUTO), facts).unwrap();
             let made = cachewright_partition::registry::resolved(&chosen.name, &chosen.pairs);
             assert!(made.is_ok(), "{chosen:?}");
         }
@@ -460,14 +460,17 @@ mod tests {
     fn other_schemes_stay_and_settings_are_refused() {
         let facts = StackFacts { tenants: 2, goals: false, responses: false };
         let equal = Scheme::named("equal");
-        assert_eq!(partition(&equal, facts), Ok(equal));
+        assert_eq!(auto_partition(&equal, facts), Ok(equal));
         let arc = Scheme::named("arc");
-        assert_eq!(policy(&arc, facts), Ok(arc));
+        assert_eq!(auto_policy(&arc, facts), Ok(arc));
         let pairs = vec![("granules".to_owned(), Value::Int(3))];
         let set = Scheme { name: AUTO.to_owned(), pairs };
         for (resolve, key) in [
-            (partition as fn(&Scheme, StackFacts) -> Result<Scheme, String>, "cache.partition"),
-            (policy, "cache.policy"),
+            (
+                auto_partition as fn(&Scheme, StackFacts) -> Result<Scheme, String>,
+                "cache.partition",
+            ),
+            (auto_policy, "cache.policy"),
         ] {
             let error = resolve(&set, facts).unwrap_err();
             let found = format!("`{key}`: found the setting `granules` of `auto`, expected none");
@@ -480,7 +483,7 @@ mod tests {
         for (responses, expected) in [(false, "duel-x"), (true, "access-frequency")] {
             for (tenants, goals) in [(1, false), (3, true)] {
                 let facts = StackFacts { tenants, goals, responses };
-                let chosen = policy(&Scheme::named(AUTO), facts).unwrap();
+                let chosen = auto_policy(&Scheme::named(AUTO), facts).unwrap();
                 assert_eq!(chosen, Scheme::named(expected));
                 let entry = cachewright_policy::entry(&chosen.name).unwrap();
                 assert!(entry.needs.is_empty(), "{expected}");
