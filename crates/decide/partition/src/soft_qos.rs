@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(first, CacheDivision::PerTenant(vec![72, 28]));
         // The first meets its goal with ease, the second measures what it had known.
         let second = soft.divide(&[view(0, 100, 90), view(1, 100, 25)], 100);
-        assert_eq!(soft.tables.get(0).map(|table| table.hit_ratio_at(72)), Some(0.9));
+        assert_eq!(soft.tables.first().map(|table| table.hit_ratio_at(72)), Some(0.9));
         let CacheDivision::PerTenant(second) = second else { panic!("quotas of its own for each") };
         assert!(second[1] > 28 && second.iter().sum::<u32>() == 100, "{second:?}");
     }

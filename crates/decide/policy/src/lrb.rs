@@ -420,7 +420,7 @@ pub struct LrbBlocks {
 
 impl LrbBlocks {
     /// No blocks, at time 0.
-    pub fn new() -> LrbBlocks {
+    fn new() -> LrbBlocks {
         LrbBlocks {
             resident: SampledBlocks::default(),
             ghosts: SampledBlocks::default(),

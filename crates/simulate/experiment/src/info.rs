@@ -332,7 +332,7 @@ pub struct TimeBins {
 
 impl TimeBins {
     /// No requests yet.
-    pub fn new() -> TimeBins {
+    fn new() -> TimeBins {
         TimeBins { origin_ns: None, width_ns: FIRST_WIDTH_NS, bins: Vec::new() }
     }
 

@@ -64,7 +64,7 @@ pub enum Replayed {
     /// Requests waited for answers, which took constant times.
     Constant(ConstantRun),
     /// Requests were carried out on devices.
-    Timed(Timed),
+    Timed(Box<Timed>),
 }
 
 impl Replayed {

@@ -166,7 +166,7 @@ impl Workload<'_> {
         self.run_each(&jobs, &sum, |index, times| {
             let alone = solos.alone(index, &alone);
             let layout = self.placed()?.volumes.layout.word();
-            let replayed = Replayed::Timed(Timed { times, alone, layout });
+            let replayed = Replayed::Timed(Box::new(Timed { times, alone, layout }));
             then(index, Found { replayed, drive: None })
         })
     }
