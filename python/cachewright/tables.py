@@ -1,4 +1,4 @@
-"""Tables: columns that say of each row what stands in it, written for whoever reads them.
+"""Tables: columns that say of each row what stands in it.
 
 A table is declared once, beside the answer that it is of. A terminal, a page, Markdown and CSV each
 have one writer here; results set side by side are a table, too. The best of a column is marked so

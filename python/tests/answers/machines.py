@@ -22,7 +22,7 @@ SPECS = {
     **dict.fromkeys(("tiered", "buffer-cache", "ssd", "open-channel"), "300ms"),
     "flash-store": "40ms",
 }
-"""The stacks of `specs`, and when everybody stops."""
+"""The stacks of `specs`, and when their replays stop."""
 
 PAPERS: dict[str, Tables] = {
     "icache": {"replay.stop": "4s", "replay.interval": "250ms", "replay.warmup": "500ms"},

@@ -1,4 +1,4 @@
-"""Model files that nobody trained: their weights are drawn from a fixed seed.
+"""Untrained model files: their weights are drawn from a fixed seed.
 
 For: policies, partitioners, separations and characterizers that decide by a model. Must never know:
 what they decide. Networks are small; the forward passes here only make the test vectors that a

@@ -1,4 +1,5 @@
-//! What can be wrong with a model, its file or a call. Paths are named by whoever opened the file.
+//! What can be wrong with a model, its file or a call. The caller that opened the file names its
+//! path.
 
 use cachewright_types::visible;
 use thiserror::Error;

@@ -19,7 +19,7 @@ const ONLY: TenantId = TenantId(0);
 /// Whose accesses a lane counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Everybody's, as one stream.
+    /// Those of all tenants, as one stream.
     All,
     /// One tenant's.
     Tenant(u16),

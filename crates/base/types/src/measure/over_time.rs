@@ -133,8 +133,8 @@ impl Population {
         self.busy_ns
     }
 
-    /// The integral of the number inside over time: by Little's law the sum of all stays, once
-    /// everybody has left.
+    /// The integral of the number inside over time: by Little's law the sum of all stays, once all
+    /// have left.
     pub fn inside_ns(&self) -> u128 {
         self.inside_ns
     }

@@ -129,7 +129,7 @@ proptest! {
 
 /// Three blocks for tenants 0 and 2 together, two for tenant 1.
 #[test]
-fn who_shares_a_pool_takes_from_each_other_and_from_nobody_else() {
+fn tenants_of_a_pool_take_from_each_other_and_from_no_other_tenant() {
     let quotas = Quotas::Pools { of: vec![1, 0, 1], blocks: vec![2, 3] };
     let make = |_, capacity| Lru::new(capacity, &Default::default(), Seed(1));
     let mut engine = Engine::new(3, &quotas, WriteMode::WriteBack, make);
