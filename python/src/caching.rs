@@ -125,8 +125,7 @@ fn caching_hits(
     let (blocks, flags) = (blocks.as_slice()?, flags.as_slice()?);
     let settings = RcRnnSettings { requeue_hits, uncached_soon, ..RcRnnSettings::default() };
     let counted = first..last;
-    let replayed =
-        || replayed::replay((blocks, flags), &labels, capacity_blocks, &settings, counted);
+    let replayed = || replayed::replay(blocks, flags, &labels, capacity_blocks, &settings, counted);
     let tally = py.detach(replayed).map_err(SpecError::new_err)?;
     Ok((tally.accesses, tally.hits, tally.admissions))
 }

@@ -6,7 +6,7 @@
 use crate::errors::{of_experiment, of_live};
 use crate::foreign::Loader;
 use crate::options::declared;
-use crate::training::{self, Handed};
+use crate::training::{self, PythonFunction};
 use crate::work;
 use cachewright_daemon::check_start;
 use cachewright_experiment::{
@@ -131,7 +131,7 @@ fn wa(
     origin: PathBuf,
     settings: Pairs,
     options: &Bound<'_, PyDict>,
-    trainer: Option<Handed>,
+    trainer: Option<PythonFunction>,
     threads: usize,
     out: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,

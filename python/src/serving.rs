@@ -47,8 +47,8 @@ fn serve(
     let raised = work::run(py, None, |go_on| {
         let print = |line: &str| Python::attach(|py| say.call1(py, (line,)).map(drop));
         let stop = || !go_on(Progress { stage: "serving", done: 0, total: None });
-        let stack = (stack, origin, &settings);
-        let done = served(stack, record.as_deref(), accepted, print, stop);
+        let record = record.as_deref();
+        let done = served(stack, origin, &settings, record, accepted, print, stop);
         if let Ok(mut outcome) = outcome.lock() {
             *outcome = Some(done);
         }
@@ -66,7 +66,9 @@ fn serve(
 
 /// Errors: what stands in the way of a server; an exception of `print`.
 fn served(
-    (stack, origin, settings): (&str, PathBuf, &Pairs),
+    stack: &str,
+    origin: PathBuf,
+    settings: &Pairs,
     record: Option<&Path>,
     accepted: Accepted,
     print: impl Fn(&str) -> PyResult<()>,
@@ -136,7 +138,7 @@ fn live_calibrate(
 ) -> PyResult<String> {
     let (reads, depth) = bounds;
     let how = Calibration { reads, depth };
-    let answer = py.detach(|| offline::calibrate((stack, &origin, &settings), how));
+    let answer = py.detach(|| offline::calibrate(stack, &origin, &settings, how));
     let answer = answer.map_err(of_live)?;
     serde_json::to_string(&answer).map_err(|error| RunError::new_err(error.to_string()))
 }
@@ -155,6 +157,6 @@ fn live_load(
 ) -> PyResult<String> {
     let (depth, max_requests) = bounds;
     let how = LoadSettings { depth, max_requests, speed };
-    let answer = py.detach(|| load::load((stack, &origin, &settings), how)).map_err(of_live)?;
+    let answer = py.detach(|| load::load(stack, &origin, &settings, how)).map_err(of_live)?;
     serde_json::to_string(&answer).map_err(|error| RunError::new_err(error.to_string()))
 }

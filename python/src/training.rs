@@ -18,8 +18,9 @@ use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A trainer's name and the function to call.
-pub type Handed = (String, Py<PyAny>);
+/// A trainer that was handed over: its name and the function to call.
+#[derive(FromPyObject)]
+pub struct PythonFunction(String, Py<PyAny>);
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(train, module)?)
@@ -34,7 +35,7 @@ fn train<'py>(
     origin: PathBuf,
     settings: Vec<(String, String)>,
     options: &Bound<'py, PyDict>,
-    trainer: Option<Handed>,
+    trainer: Option<PythonFunction>,
     judge: Vec<(String, PathBuf)>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyBytes>, String)> {
@@ -49,7 +50,7 @@ fn train<'py>(
 }
 
 /// Makes one trainer per case of a Python function.
-pub fn factory((name, call): Handed) -> TrainerFactory {
+pub fn factory(PythonFunction(name, call): PythonFunction) -> TrainerFactory {
     let call = Arc::new(call);
     TrainerFactory::new(&name, move |case, seed| {
         Box::new(PythonTrainer { call: Arc::clone(&call), case, seed })

@@ -136,8 +136,8 @@ fn serve_into(
     let (device, volumes) = files;
     let devices: Vec<FileId> =
         [device].into_iter().chain(case.facts.others.iter().copied()).collect();
-    let server = open_server(io, &plan, (&devices, volumes));
-    let served = serve(io, server, case, (trace, plan.divisions_head()), may_fail);
+    let server = open_server(io, &plan, &devices, volumes);
+    let served = serve(io, server, case, trace, plan.divisions_head(), may_fail);
     assert_eq!(served.is_divided, needs(case.partition).contains(&Need::Interval), "{case:?}");
     assert_eq!(served.is_divided, divisions_path(trace).exists(), "{case:?}");
     served

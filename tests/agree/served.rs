@@ -77,7 +77,8 @@ pub fn names() -> Vec<String> {
 pub fn open_server(
     io: &mut impl Io,
     plan: &LivePlan,
-    (devices, volumes): (&[FileId], &[FileId]),
+    devices: &[FileId],
+    volumes: &[FileId],
 ) -> BlockServer {
     let listed = names().into_iter().enumerate();
     let volume =
@@ -149,7 +150,8 @@ pub fn serve(
     io: &mut impl Io,
     mut server: BlockServer,
     case: &Case,
-    (path, divisions): (&Path, Option<DivisionsHead>),
+    path: &Path,
+    divisions: Option<DivisionsHead>,
     may_fail: bool,
 ) -> Served {
     let file = RecordFile::create(path, names(), divisions.as_ref()).unwrap();

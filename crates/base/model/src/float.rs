@@ -149,13 +149,14 @@ impl FloatModel {
         cell: &mut [f32],
         features: &[f32],
     ) -> Result<&'s [f32], ModelError> {
-        self.watched_step(scratch, (hidden, cell), features, &mut Unwatched)
+        self.watched_step(scratch, hidden, cell, features, &mut Unwatched)
     }
 
     pub(crate) fn watched_step<'s>(
         &self,
         scratch: &'s mut FloatScratch,
-        (mut hidden, mut cell): (&mut [f32], &mut [f32]),
+        mut hidden: &mut [f32],
+        mut cell: &mut [f32],
         features: &[f32],
         watch: &mut impl LayerWatch,
     ) -> Result<&'s [f32], ModelError> {

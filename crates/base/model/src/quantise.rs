@@ -83,8 +83,7 @@ impl Ranges {
             steps += whole_steps(architecture, sequence.len())?;
             let State { mut hidden, mut cell } = model.zero_state();
             for features in sequence.chunks_exact(architecture.inputs) {
-                let state = (hidden.as_mut_slice(), cell.as_mut_slice());
-                model.watched_step(&mut scratch, state, features, &mut ranges)?;
+                model.watched_step(&mut scratch, &mut hidden, &mut cell, features, &mut ranges)?;
             }
         }
         if steps == 0 {

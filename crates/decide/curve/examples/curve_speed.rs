@@ -45,7 +45,7 @@ fn timed(name: &str, exact: Option<&Curve>, run: impl FnOnce() -> Curve) -> Curv
 }
 
 /// The curve of a stream as a lane of a replay measures it: by ids, with keys beside them.
-fn recorded(mut set: CurveSet, (stream, keys): (&[BlockId], &[BlockKey])) -> Curve {
+fn recorded(mut set: CurveSet, stream: &[BlockId], keys: &[BlockKey]) -> Curve {
     for &id in stream {
         set.access(TenantId(0), BlockName::Recorded { id, keys, index: id.0 }, false);
     }
@@ -53,7 +53,7 @@ fn recorded(mut set: CurveSet, (stream, keys): (&[BlockId], &[BlockKey])) -> Cur
 }
 
 /// The same as a live cache measures it: by keys alone.
-fn keyed(mut set: CurveSet, (stream, keys): (&[BlockId], &[BlockKey])) -> Curve {
+fn keyed(mut set: CurveSet, stream: &[BlockId], keys: &[BlockKey]) -> Curve {
     for id in stream {
         set.access(TenantId(0), BlockName::Keyed(keys[id.index()]), false);
     }
@@ -108,18 +108,18 @@ fn main() {
     ];
     for (name, method) in methods.iter().filter(|(name, _)| selected(name)) {
         let set = || CurveSet::new(1, method, Seed(7));
-        timed(name, exact.as_ref(), || recorded(set(), (&stream, &keys)));
-        timed(&format!("{name}, keyed"), exact.as_ref(), || keyed(set(), (&stream, &keys)));
+        timed(name, exact.as_ref(), || recorded(set(), &stream, &keys));
+        timed(&format!("{name}, keyed"), exact.as_ref(), || keyed(set(), &stream, &keys));
     }
     for policy in ["lru", "s3-fifo"] {
         if selected(&format!("mini-{policy}")) && registry::entry(policy).is_ok() {
-            miniature(policy, blocks, (&stream, &keys));
+            miniature(policy, blocks, &stream, &keys);
         }
     }
 }
 
 /// Times miniature simulations of a policy and prints them beside full ones.
-fn miniature(policy: &str, blocks: u32, stream: (&[BlockId], &[BlockKey])) {
+fn miniature(policy: &str, blocks: u32, stream: &[BlockId], keys: &[BlockKey]) {
     for sizes in [vec![10_000, 100_000], vec![20_000, 50_000, 100_000, 200_000, 500_000]] {
         let title = format!("mini-{policy}, {} sizes", sizes.len());
         let settings = MiniSettings::default();
@@ -129,12 +129,12 @@ fn miniature(policy: &str, blocks: u32, stream: (&[BlockId], &[BlockKey])) {
         let curves = PolicyCurves { policy, pairs: &[], sizes_blocks: &sizes, settings };
         let set = || CurveSet::of_policy(&curves, &[u64::from(blocks)], Seed(7));
         let Ok((by_id, by_key)) = set().and_then(|first| Ok((first, set()?))) else { continue };
-        let curve = timed(&title, None, || recorded(by_id, stream));
-        timed(&format!("{title}, keyed"), None, || keyed(by_key, stream));
+        let curve = timed(&title, None, || recorded(by_id, stream, keys));
+        timed(&format!("{title}, keyed"), None, || keyed(by_key, stream, keys));
         for size in sizes {
             let (low, high) = curve.interval(size);
             let ratio = |misses: f64| misses / curve.accesses() as f64;
-            let truth = ratio(simulated(policy, size, blocks, stream.0) as f64);
+            let truth = ratio(simulated(policy, size, blocks, stream) as f64);
             println!("  {size}: {:.4}..{:.4}, full {truth:.4}", ratio(low), ratio(high));
         }
     }

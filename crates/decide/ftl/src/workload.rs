@@ -27,8 +27,8 @@ pub fn generate(kind: &str, pages: u32, overwrites: usize) -> Option<Vec<u32>> {
         "uniform" => out.extend((0..overwrites).map(|_| rng.below(pages))),
         "zipf1" => zipf(&mut rng, pages, 1.0, overwrites, &mut out),
         "zipf06" => zipf(&mut rng, pages, 0.6, overwrites, &mut out),
-        "hc8020" => hot_cold(&mut rng, pages, (80, 20), overwrites, &mut out),
-        "hc9505" => hot_cold(&mut rng, pages, (95, 5), overwrites, &mut out),
+        "hc8020" => hot_cold(&mut rng, pages, 80, 20, overwrites, &mut out),
+        "hc9505" => hot_cold(&mut rng, pages, 95, 5, overwrites, &mut out),
         "zipfshift" => shifting(&mut rng, pages, overwrites, &mut out),
         "mix3" => mix(&mut rng, pages, overwrites, &mut out),
         _ => return None,
@@ -115,7 +115,8 @@ fn zipf(rng: &mut Reference, pages: u32, exponent: f64, overwrites: usize, out: 
 fn hot_cold(
     rng: &mut Reference,
     pages: u32,
-    (writes, share): (u32, u32),
+    writes: u32,
+    share: u32,
     overwrites: usize,
     out: &mut Vec<u32>,
 ) {

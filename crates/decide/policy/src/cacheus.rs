@@ -104,7 +104,7 @@ impl Cacheus {
         }
         self.regret(list == LRU_HISTORY);
         let evicted = self.evict_if_full();
-        self.blocks.insert(REUSED, block, (count, false), self.now);
+        self.blocks.insert(REUSED, block, count, false, self.now);
         self.demote_beyond(self.reused_limit.saturating_sub(1));
         evicted
     }
@@ -113,15 +113,15 @@ impl Cacheus {
     fn miss(&mut self, block: BlockId) -> Option<BlockId> {
         let (reused, scanned) = (self.blocks.len(REUSED), self.blocks.len(SCANNED));
         if reused < self.reused_limit && scanned == 0 {
-            self.blocks.insert(REUSED, block, (1, false), self.now);
+            self.blocks.insert(REUSED, block, 1, false, self.now);
             return None;
         }
         if reused + scanned < self.capacity && scanned < self.scanned_limit {
-            self.blocks.insert(SCANNED, block, (1, false), self.now);
+            self.blocks.insert(SCANNED, block, 1, false, self.now);
             return None;
         }
         let evicted = self.evict_if_full();
-        self.blocks.insert(SCANNED, block, (1, true), self.now);
+        self.blocks.insert(SCANNED, block, 1, true, self.now);
         self.demote_beyond(self.reused_limit.saturating_sub(1));
         evicted
     }
@@ -450,7 +450,7 @@ impl CacheusBlocks {
 
     /// Adds a block that is not tracked, or was just taken out of a history.
     #[inline(always)]
-    pub fn insert(&mut self, list: u8, block: BlockId, (count, is_new): (u32, bool), now: u64) {
+    pub fn insert(&mut self, list: u8, block: BlockId, count: u32, is_new: bool, now: u64) {
         self.blocks[block.index()] = CountedBlock { count, is_new, is_demoted: false };
         self.lists.push(list, block);
         self.order.set(block, key(count, now));

@@ -568,9 +568,9 @@ pub struct Chunked<'a, P, K, const L: usize> {
 impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
     /// Writes an entry into a free slot.
     #[inline(always)]
-    fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, kind: usize) {
+    fn write(&mut self, chunk: u32, slot: u32, entry: u32, kind: usize) {
         self.lists.chunks[chunk as usize].set(slot, kind);
-        self.note(entry, (chunk, slot));
+        self.note(entry, chunk, slot);
     }
 
     /// Puts an entry at an end of a list, whose length stays as it is.
@@ -582,17 +582,17 @@ impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
             && chunk.live != 0
         {
             chunk.set(slot, kind);
-            self.note(entry, (number, slot));
+            self.note(entry, number, slot);
         } else {
-            let free = self.make_space(list, end, number);
-            self.write(free, entry, kind);
+            let (chunk, slot) = self.make_space(list, end, number);
+            self.write(chunk, slot, entry, kind);
         }
         self.lists.note_start(list, end, kind);
     }
 
     /// Notes an entry and the slot that is now its own.
     #[inline(always)]
-    fn note(&mut self, entry: u32, (chunk, slot): (u32, u32)) {
+    fn note(&mut self, entry: u32, chunk: u32, slot: u32) {
         self.lists.entries[chunk as usize][(slot % CHUNK) as usize] = entry;
         self.places.set_place(entry, chunk * CHUNK + slot);
     }
@@ -620,7 +620,7 @@ impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
             let from = if end == OLDEST { rest.trailing_zeros() } else { rest.ilog2() };
             rest &= !(1 << from);
             let to = if end == OLDEST { index } else { CHUNK - 1 - index };
-            self.write((chunk, to), entries[(from % CHUNK) as usize], old.tally.kind(from));
+            self.write(chunk, to, entries[(from % CHUNK) as usize], old.tally.kind(from));
         }
     }
 
@@ -644,7 +644,7 @@ impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
                 let from = source.last_slot(end);
                 let kind = source.clear(from);
                 let entry = self.lists.entry(inner, from);
-                self.write((outer, slot), entry, kind);
+                self.write(outer, slot, entry, kind);
             }
         }
         self.lists.drop_chunk(inner);
@@ -687,12 +687,12 @@ impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
     /// Moves the `count` oldest entries of `from` to the newest end of `to`, in order; returns how
     /// many of each kind they are. Costs one visit per chunk.
     pub fn splice_oldest(&mut self, from: usize, to: usize, count: u32) -> [u32; KINDS] {
-        self.splice((from, to), OLDEST, count)
+        self.splice(from, to, OLDEST, count)
     }
 
     /// Moves the `count` newest entries of `from` to the oldest end of `to` in the same way.
     pub fn splice_newest(&mut self, from: usize, to: usize, count: u32) -> [u32; KINDS] {
-        self.splice((from, to), NEWEST, count)
+        self.splice(from, to, NEWEST, count)
     }
 
     /// Moves the entry at `end` of `from`, which has one, to the other end of `to`; returns its
@@ -730,7 +730,7 @@ impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
     }
 
     #[inline(always)]
-    fn splice(&mut self, (from, to): (usize, usize), end: End, count: u32) -> [u32; KINDS] {
+    fn splice(&mut self, from: usize, to: usize, end: End, count: u32) -> [u32; KINDS] {
         let mut moved = [0; KINDS];
         if count == 1 {
             moved[self.shift(from, to, end) % KINDS] = 1;

@@ -98,7 +98,8 @@ impl Changes {
     /// first key that such a server cannot take over.
     pub fn between(
         old: &LivePlan,
-        (new, ahead): (LivePlan, Vec<Ahead>),
+        new: LivePlan,
+        ahead: Vec<Ahead>,
         members: &[Member],
     ) -> Result<Changes, LiveError> {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
@@ -350,7 +351,7 @@ mod tests {
         let old = plan(&["a", "b", "c"], "1");
         let served = [Member::Served; 3];
         let new = ["d", "c", "a"];
-        let changes = Changes::between(&old, (plan(&new, "1"), ahead(&new)), &served).unwrap();
+        let changes = Changes::between(&old, plan(&new, "1"), ahead(&new), &served).unwrap();
         let expected = [
             row("a", "a1", Some('a')),
             row("b", "", None),
@@ -363,11 +364,11 @@ mod tests {
         // From there on with another model of each, and in another order.
         let members = [Member::Served, Member::Gone, Member::Served, Member::Served];
         let (new, before) = (["a", "c", "d"], changes.plan);
-        let changes = Changes::between(&before, (plan(&new, "2"), Vec::new()), &members).unwrap();
+        let changes = Changes::between(&before, plan(&new, "2"), Vec::new(), &members).unwrap();
         let models: Vec<String> = known(&changes).into_iter().map(|row| row.1).collect();
         assert_eq!(models, ["a2", "", "c2", "d2"]);
         assert!(changes.learns && !changes.divides);
-        let same = Changes::between(&before, (plan(&new, "1"), Vec::new()), &members).unwrap();
+        let same = Changes::between(&before, plan(&new, "1"), Vec::new(), &members).unwrap();
         assert!(!same.learns && !same.divides, "another order of tenants is no change");
     }
 }

@@ -353,8 +353,10 @@ pub fn name_of(table: &[Volume], id: VolumeId) -> String {
 /// Errors: a volume that is not served has content in the cache that its backing device lacks.
 pub fn check_served(
     plan: &LivePlan,
-    (served, table): (&[ServedVolume], &[Volume]),
-    (blocks, block_bytes): (&[RecoveredBlock], u64),
+    served: &[ServedVolume],
+    table: &[Volume],
+    blocks: &[RecoveredBlock],
+    block_bytes: u64,
 ) -> Result<(), LiveError> {
     let is_served = |id: VolumeId| served.iter().any(|volume| volume.id == id);
     let dirty = dirty_bytes(blocks, block_bytes);

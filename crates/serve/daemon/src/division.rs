@@ -17,9 +17,18 @@ use cachewright_partition::{
 use cachewright_policy::{Need as PolicyNeed, Policy};
 use cachewright_stack::{CharacterizerSpec, Goal, KindsSpec, ModelFile, TenantSpec};
 
-/// The models of the partitioner, what is known ahead of each tenant, limits of quotas, and which
-/// tenants were removed; see [`first`].
-type DivisionInputs<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
+/// What a first division starts from.
+#[derive(Clone, Copy)]
+pub struct DivisionInputs<'a> {
+    /// Trained models of the partitioner.
+    pub models: &'a Models,
+    /// What is known ahead of each tenant.
+    pub ahead: &'a [Ahead],
+    /// The most blocks of each tenant; empty where nothing bounds them.
+    pub limits: &'a [u32],
+    /// Which tenants were removed.
+    pub absent: &'a [bool],
+}
 
 /// What the partitioner wants of histories, if anything. Errors: a setting is refused, or asks for
 /// what a server has not.
@@ -47,15 +56,13 @@ fn check_goals(stack: &LiveStack) -> Result<(), String> {
     ))
 }
 
-/// The control loop of a stack and its first quotas, by trained `models`, with what is known
-/// `ahead` of each tenant.
-/// Quotas stay within `limits`, by tenant, if there are some; tenants that were removed are
-/// `absent`. Errors: as of [`check`].
+/// The control loop of a stack and its first quotas. Errors: as of [`check`].
 pub fn first(
     stack: &LiveStack,
     capacity_blocks: u32,
-    (models, ahead, limits, absent): DivisionInputs<'_>,
+    inputs: DivisionInputs<'_>,
 ) -> Result<(Control, Quotas), String> {
+    let DivisionInputs { models, ahead, limits, absent } = inputs;
     let mut partitioner = among(stack, absent)?;
     partitioner.learn(models)?;
     let has_goals = needs(stack).contains(&Need::Goal);
@@ -102,13 +109,13 @@ fn among(stack: &LiveStack, absent: &[bool]) -> Result<Box<dyn Partitioner>, Str
 pub fn anew(
     stack: &LiveStack,
     capacity_blocks: u32,
-    known: DivisionInputs<'_>,
+    inputs: DivisionInputs<'_>,
 ) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {
         return Ok(None);
     }
-    let (control, _) = first(stack, capacity_blocks, known)?;
+    let (control, _) = first(stack, capacity_blocks, inputs)?;
     let partitioner = stack.partitioner()?;
     let policy = CachePolicy {
         name: &stack.cache.policy.name,

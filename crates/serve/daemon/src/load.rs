@@ -40,7 +40,9 @@ pub struct LoadSettings {
 
 /// Sends the load and waits for all answers. Errors: the stack, a trace, an export, a connection.
 pub fn load(
-    (text, origin, overrides): (&str, &Path, &[(String, String)]),
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
     settings: LoadSettings,
 ) -> Result<LoadAnswer, LiveError> {
     let refuse = |message: String| LiveError::stack(origin, message);
@@ -112,8 +114,8 @@ impl Sender<'_> {
                     break;
                 }
                 self.wait_for(batch.time_ns[index])?;
-                let range = (batch.offset_bytes[index], batch.length_bytes[index]);
-                self.request(batch.op[index], range)?;
+                let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
+                self.request(batch.op[index], offset, length)?;
                 self.sent += 1;
             }
         }
@@ -122,7 +124,7 @@ impl Sender<'_> {
 
     /// Sends a request of the trace, in pieces if it is long. What lies beyond the export is left
     /// out and counted.
-    fn request(&mut self, op: Op, (offset, length): (u64, u64)) -> Result<(), String> {
+    fn request(&mut self, op: Op, offset: u64, length: u64) -> Result<(), String> {
         if op == Op::Flush {
             return self.piece(NbdCommand::Flush, 0);
         }

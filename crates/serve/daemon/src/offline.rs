@@ -98,7 +98,9 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
 
 /// Errors: a device that is no cache holds something, and it is not to be overwritten.
 fn refuse_foreign(
-    (path, io, file): (&Path, &mut impl Io, FileId),
+    path: &Path,
+    io: &mut impl Io,
+    file: FileId,
     overwrite: bool,
 ) -> Result<(), LiveError> {
     if overwrite {
@@ -144,7 +146,7 @@ fn dirty_on(
         let missing = OpenSetError::Superblock { device: 0, error: SuperblockError::Missing };
         let error = match open(io, &[*file]) {
             Err(error) if error == missing => {
-                refuse_foreign((path, io, *file), overwrite.foreign)?;
+                refuse_foreign(path, io, *file, overwrite.foreign)?;
                 continue;
             }
             Err(OpenSetError::TooSmall { .. }) => continue,
@@ -178,7 +180,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     let volumes = volumes(&open.superblock, set, &found.blocks, Some(&damaged));
     let mut checked = Vec::new();
     for (index, path) in paths.iter().enumerate() {
-        checked.push(checked_device(&mut devices.io, (set, index), path, &found));
+        checked.push(checked_device(&mut devices.io, set, index, path, &found));
     }
     let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);
     let structures = found.damaged_footers + found.damaged_headers;
@@ -241,7 +243,8 @@ fn changed_backings(
 
 fn checked_device(
     io: &mut impl Io,
-    (set, index): (&DeviceSet, usize),
+    set: &DeviceSet,
+    index: usize,
     path: &Path,
     found: &FoundLog,
 ) -> LiveDevice {
@@ -363,7 +366,7 @@ pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> 
         read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
     let volumes = volumes(&open.superblock, &open.set, &found.blocks, None);
     let names = names(&open.superblock.volumes);
-    let listed = |block: &RecoveredBlock| cached_block(&open.set, (&names, &paths), block);
+    let listed = |block: &RecoveredBlock| cached_block(&open.set, &names, &paths, block);
     let listed = blocks.then(|| found.blocks.iter().map(listed).collect());
     Ok(LiveDumpAnswer {
         written: Written::here(),
@@ -377,7 +380,8 @@ pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> 
 
 fn cached_block(
     set: &DeviceSet,
-    (names, paths): (&BTreeMap<VolumeId, &str>, &[PathBuf]),
+    names: &BTreeMap<VolumeId, &str>,
+    paths: &[PathBuf],
     block: &RecoveredBlock,
 ) -> CachedBlock {
     let (segment, page) = set.locate(block.place);
@@ -612,7 +616,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         return Err(LiveError::Refused(LOST.to_owned()));
     }
     let bytes = open.set.block_bytes() as u64;
-    check_served(plan, (&served, &table), (&found.blocks, bytes))?;
+    check_served(plan, &served, &table, &found.blocks, bytes)?;
     let examined = examine(plan, &mut devices, &open, &served, &found, Purpose::WriteBack)?;
     // Where nothing is dirty, a device may still have writes that no server has synced.
     devices.sync_backings(plan)?;
@@ -737,7 +741,9 @@ const ANY_TIMES: [(&str, &str); 2] =
 /// `origin` is its path; `overrides` are `key=value` pairs set over it. Errors: the stack; a device
 /// is not there, in use, smaller than a block, or cannot be read.
 pub fn calibrate(
-    (text, origin, overrides): (&str, &Path, &[(String, String)]),
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
     how: Calibration,
 ) -> Result<LiveCalibrateAnswer, LiveError> {
     let times = ANY_TIMES.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -758,7 +764,7 @@ pub fn calibrate(
     let mut io = Delayed::new(io, slow.collect());
     let mut devices = Vec::new();
     for target in &targets {
-        devices.push(device(&mut io, (plan, how), target)?);
+        devices.push(device(&mut io, plan, how, target)?);
     }
     let (hit, miss) = (mean(&devices, true), mean(&devices, false));
     let is_usable = hit < miss;
@@ -776,7 +782,8 @@ pub fn calibrate(
 
 fn device(
     io: &mut impl Io,
-    (plan, how): (&LivePlan, Calibration),
+    plan: &LivePlan,
+    how: Calibration,
     target: &CalibrationTarget<'_>,
 ) -> Result<CalibratedDevice, LiveError> {
     let path = target.path.display().to_string();
@@ -792,7 +799,7 @@ fn device(
     let mut times = Vec::new();
     for depth in depths.into_iter().flatten() {
         let offsets: Vec<u64> = (0..how.reads).map(|_| rng.below(blocks) * block).collect();
-        let taken = read_times(io, target.file, (&offsets, block as usize), depth);
+        let taken = read_times(io, target.file, &offsets, block as usize, depth);
         let taken = taken.map_err(|error| LiveError::Failed(format!("{path}: {error}")))?;
         times.push(summary(taken, depth));
     }
@@ -803,7 +810,8 @@ fn device(
 fn read_times(
     io: &mut impl Io,
     file: FileId,
-    (offsets, block_bytes): (&[u64], usize),
+    offsets: &[u64],
+    block_bytes: usize,
     depth: usize,
 ) -> Result<Vec<u64>, IoError> {
     let mut spare: Vec<Buffer> =
@@ -927,7 +935,7 @@ mod tests {
     #[test]
     fn times_of_single_reads_are_those_of_the_device() {
         let mut io = Device::default();
-        let times = read_times(&mut io, FileId::new(0), (&[0; 200], 4096), 1).unwrap();
+        let times = read_times(&mut io, FileId::new(0), &[0; 200], 4096, 1).unwrap();
         assert_eq!(times, (1..=200).map(|us| us * 1000).collect::<Vec<u64>>());
         assert_eq!(io.most, 1);
         let found = summary(times, 1);
@@ -938,7 +946,7 @@ mod tests {
     #[test]
     fn a_read_among_others_also_waits_for_them() {
         let mut io = Device::default();
-        let times = read_times(&mut io, FileId::new(0), (&[0; 10], 4096), 4).unwrap();
+        let times = read_times(&mut io, FileId::new(0), &[0; 10], 4096, 4).unwrap();
         assert_eq!((io.most, times.len()), (4, 10));
         assert_eq!(times[0], 1000, "the first waits for none");
         assert_eq!(times[9], (7 + 8 + 9 + 10) * 1000, "the last waits for three");
@@ -948,7 +956,7 @@ mod tests {
     fn a_read_that_fails_ends_the_measurement() {
         let mut io = Device::default();
         let offsets = [0, 7 * 4096, 0, 0, 0, 0];
-        let found = read_times(&mut io, FileId::new(0), (&offsets, 4096), 2);
+        let found = read_times(&mut io, FileId::new(0), &offsets, 4096, 2);
         assert_eq!((found, io.reads), (Err(IoError::IO), 3));
     }
 }

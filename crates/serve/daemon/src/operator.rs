@@ -84,7 +84,8 @@ fn appended(blocks: &BlockServer) -> String {
 
 /// A line for each export.
 pub fn described(
-    (plan, laid_out): (&LivePlan, &LaidOut),
+    plan: &LivePlan,
+    laid_out: &LaidOut,
     served: &[ServedVolume],
     addresses: &[&str],
 ) -> Vec<String> {

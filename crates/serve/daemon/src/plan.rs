@@ -9,7 +9,7 @@
 //! blocks as a log on it alone would, so that several of them hold at least the sum.
 
 use crate::devices::log_settings;
-use crate::division::{self, LiveModels};
+use crate::division::{self, DivisionInputs, LiveModels};
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::identity::Accepted;
@@ -190,11 +190,12 @@ impl LivePlan {
         listed: &[FileId],
         ahead: &[Ahead],
     ) -> Result<LaidOut, LiveError> {
-        let known = (&self.models.partition, ahead, &[][..], &self.absent[..]);
-        let first = division::first(&self.stack, self.capacity_blocks, known);
-        let first = first.map_err(|error| self.refuse(error))?;
-        let devices = (set, &log_settings(self, set)?, listed);
-        laid_out(&self.stack, devices, &first).map_err(|error| self.refuse(error))
+        let inputs = self.division_inputs(ahead, &[]);
+        let first = division::first(&self.stack, self.capacity_blocks, inputs);
+        let (control, quotas) = first.map_err(|error| self.refuse(error))?;
+        let settings = log_settings(self, set)?;
+        laid_out(&self.stack, set, &settings, listed, &control, &quotas)
+            .map_err(|error| self.refuse(error))
     }
 
     /// The cache, empty, with the quotas and policies of a simulation of the stack; `ahead` is what
@@ -210,10 +211,15 @@ impl LivePlan {
         Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
     }
 
+    fn division_inputs<'a>(&'a self, ahead: &'a [Ahead], limits: &'a [u32]) -> DivisionInputs<'a> {
+        let (models, absent) = (&self.models.partition, &self.absent[..]);
+        DivisionInputs { models, ahead, limits, absent }
+    }
+
     /// How the cache is divided at first, within `limits`. Errors: as of [`LivePlan::cache`].
     pub fn quotas(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Quotas, LiveError> {
-        let known = (&self.models.partition, ahead, limits, &self.absent[..]);
-        let first = division::first(&self.stack, self.capacity_blocks, known);
+        let inputs = self.division_inputs(ahead, limits);
+        let first = division::first(&self.stack, self.capacity_blocks, inputs);
         first.map(|(_, quotas)| quotas).map_err(|error| self.refuse(error))
     }
 
@@ -248,8 +254,8 @@ impl LivePlan {
     /// How the cache is divided while it serves, within `limits`; nothing where quotas stay.
     /// Errors: what a partitioner divides by cannot be measured.
     pub fn division(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Option<Division>, LiveError> {
-        let known = (&self.models.partition, ahead, limits, &self.absent[..]);
-        let division = division::anew(&self.stack, self.capacity_blocks, known);
+        let inputs = self.division_inputs(ahead, limits);
+        let division = division::anew(&self.stack, self.capacity_blocks, inputs);
         division.map_err(|error| self.refuse(error))
     }
 
@@ -443,11 +449,14 @@ pub struct LaidOut {
 }
 
 /// Lays the tenants of a stack out on the devices of a set, which the stack lists as `listed`.
-/// `first` is how the cache is divided at first. Errors: the refusal, by key and value.
+/// The cache is divided into `quotas` at first. Errors: the refusal, by key and value.
 pub fn laid_out(
     stack: &LiveStack,
-    (set, settings, listed): (&DeviceSet, &LogSettings, &[FileId]),
-    (control, quotas): &(Control, Quotas),
+    set: &DeviceSet,
+    settings: &LogSettings,
+    listed: &[FileId],
+    control: &Control,
+    quotas: &Quotas,
 ) -> Result<LaidOut, String> {
     let named = &stack.cache.layout;
     if named.name == STRIPED {
@@ -475,7 +484,7 @@ pub fn laid_out(
         && !may_cut
     {
         let is_shared = pools.iter().filter(|pool| **pool == pools[tenant]).count() > 1;
-        return Err(too_few(stack, tenant, (limits[tenant], each[tenant]), is_shared));
+        return Err(too_few(stack, tenant, limits[tenant], each[tenant], is_shared));
     }
     let of_tenant = |tenant| map.pools.get(pool_of_tenant(&map, tenant)).cloned();
     let of_tenants = (0..each.len()).map(|tenant| of_tenant(tenant).unwrap_or_default()).collect();
@@ -519,12 +528,7 @@ fn pools_of_devices(map: &ChannelMap, set: &DeviceSet, listed: &[FileId]) -> Dev
     DeviceLayout { devices, tenants }
 }
 
-fn too_few(
-    stack: &LiveStack,
-    tenant: usize,
-    (limit, quota): (u32, u32),
-    is_shared: bool,
-) -> String {
+fn too_few(stack: &LiveStack, tenant: usize, limit: u32, quota: u32, is_shared: bool) -> String {
     let bytes = |blocks: u32| Bytes(u64::from(blocks) * stack.cache.block.0);
     let why = match is_shared {
         true => " (`cache.partition` lets it have all of a pool it shares)",

@@ -776,7 +776,8 @@ impl DecisionRecorder {
     pub(crate) fn begin(
         record: Option<&Path>,
         plan: &LivePlan,
-        (io, blocks): (&impl Io, &mut BlockServer),
+        io: &impl Io,
+        blocks: &mut BlockServer,
     ) -> Result<DecisionRecorder, LiveError> {
         let orphaned = record.map(OrphanedRecordings::begin).transpose()?.flatten();
         let file = record.map(|path| LiveRecording::begin(path, plan)).transpose()?;
@@ -809,7 +810,8 @@ impl DecisionRecorder {
     pub(crate) fn tick(
         &mut self,
         plan: &LivePlan,
-        (io, blocks): (&mut impl Io, &mut BlockServer),
+        io: &mut impl Io,
+        blocks: &mut BlockServer,
         now_ns: u64,
     ) {
         if let Some(folder) = &mut self.folder {
@@ -820,7 +822,7 @@ impl DecisionRecorder {
     }
 
     /// Finishes the recording under way in the folder of recordings, and begins another one.
-    pub(crate) fn roll(&mut self, plan: &LivePlan, (io, blocks): (&mut impl Io, &mut BlockServer)) {
+    pub(crate) fn roll(&mut self, plan: &LivePlan, io: &mut impl Io, blocks: &mut BlockServer) {
         if let Some(folder) = &mut self.folder {
             folder.roll(plan, io, blocks);
         }
@@ -835,7 +837,8 @@ impl DecisionRecorder {
     /// to begin anew, and what operators are told.
     pub(crate) fn set_aside(
         &mut self,
-        (io, blocks): (&mut impl Io, &mut BlockServer),
+        io: &mut impl Io,
+        blocks: &mut BlockServer,
     ) -> (Option<PathBuf>, Vec<String>) {
         let Some(recording) = self.file.take() else { return (None, Vec::new()) };
         let path = recording.path().to_owned();

@@ -126,7 +126,7 @@ impl Server {
         if let Some(page) = found.failing_device() {
             return Err(refuse_failing(&paths, page));
         }
-        check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
+        check_served(plan, &served, &table, &found.blocks, plan.block_bytes())?;
         let is_lost = set.superblock.has_lost || found.has_lost();
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
@@ -142,7 +142,7 @@ impl Server {
         let unreadable = operator::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
-            opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
+            opened(plan, cache, &laid_out, &mut devices.io, &set, served.clone(), found)?;
         // Only now: a volume that has grown had to give up its last block before.
         if table != set.superblock.volumes {
             let notes = set.superblock.notes.clone();
@@ -153,14 +153,14 @@ impl Server {
         let mut warnings = exposed(plan, &listeners);
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(operator::described((plan, &laid_out), &served, &addresses));
+        lines.extend(operator::described(plan, &laid_out, &served, &addresses));
         lines.extend(changed);
         warnings.extend(unreadable);
         warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(operator::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
-        let recorder = DecisionRecorder::begin(record, plan, (&devices.io, &mut blocks))?;
+        let recorder = DecisionRecorder::begin(record, plan, &devices.io, &mut blocks)?;
         lines.extend(recorder.described(restored.clean + restored.dirty));
         let mut io = devices.io;
         let exports = plan.volumes.iter().zip(&served);
@@ -218,11 +218,11 @@ impl Server {
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
                 self.claim.tick(&mut self.io)?;
-                let decider = (&mut self.io, self.node.blocks_mut());
-                self.recorder.tick(&self.plan, decider, now_ns);
+                let blocks = self.node.blocks_mut();
+                self.recorder.tick(&self.plan, &mut self.io, blocks, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
-                    watch.tick((&mut self.node, self.recorder.folder()), now_ns);
+                    watch.tick(&mut self.node, self.recorder.folder(), now_ns);
                 }
                 match wish() {
                     ServerCommand::GoOn => {}
@@ -311,14 +311,14 @@ impl Server {
 
     /// Finishes the recording under way in the folder of recordings, and begins another one.
     fn roll(&mut self) {
-        self.recorder.roll(&self.plan, (&mut self.io, self.node.blocks_mut()));
+        self.recorder.roll(&self.plan, &mut self.io, self.node.blocks_mut());
     }
 
     /// Begins to take another stack over, in place of one that waits; see [`Server::end_reload`].
     fn begin_reload(&mut self, plan: Result<LivePlan, LiveError>) {
         let begun = plan.and_then(|plan| {
             let changes =
-                Changes::between(&self.plan, (plan.clone(), Vec::new()), self.tenants.members())?;
+                Changes::between(&self.plan, plan.clone(), Vec::new(), self.tenants.members())?;
             let reading = if changes.divides { HistoryLoad::begin(&plan)? } else { None };
             Ok((plan, reading))
         });
@@ -342,7 +342,7 @@ impl Server {
                 }
             },
         };
-        let taken = plan.and_then(|plan| self.reload((plan, ahead?)));
+        let taken = plan.and_then(|plan| self.reload(plan, ahead?));
         let error = taken.as_ref().err().map(|error| error.to_string());
         self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
         Some(match taken {
@@ -361,8 +361,8 @@ impl Server {
     /// Goes on by another stack, of whose tenants something is known ahead; returns what operators
     /// are told. Errors: the stack changes what a server takes at its start only, or something
     /// stands in its way: nothing has changed then.
-    fn reload(&mut self, new: (LivePlan, Vec<Ahead>)) -> Result<Vec<String>, LiveError> {
-        let changes = Changes::between(&self.plan, new, self.tenants.members())?;
+    fn reload(&mut self, plan: LivePlan, ahead: Vec<Ahead>) -> Result<Vec<String>, LiveError> {
+        let changes = Changes::between(&self.plan, plan, ahead, self.tenants.members())?;
         changes.plan.goals()?;
         if self.node.blocks().log_failure().is_some() {
             return Err(changes
@@ -383,7 +383,7 @@ impl Server {
         };
         let decides = changes.divides || changes.learns || changes.cuts_off;
         let (again, mut lines) = match decides {
-            true => self.recorder.set_aside((&mut self.io, self.node.blocks_mut())),
+            true => self.recorder.set_aside(&mut self.io, self.node.blocks_mut()),
             false => Default::default(),
         };
         lines.extend(self.add(&changes, &served)?);
@@ -721,9 +721,12 @@ impl Server {
 
 /// The server of blocks, with what recovery found.
 fn opened(
-    (plan, cache, laid_out): (&LivePlan, Cache<Box<dyn Policy>>, &LaidOut),
+    plan: &LivePlan,
+    cache: Cache<Box<dyn Policy>>,
+    laid_out: &LaidOut,
     io: &mut SystemIo,
-    (set, volumes): (&OpenSet, Vec<ServedVolume>),
+    set: &OpenSet,
+    volumes: Vec<ServedVolume>,
     found: cachewright_live::log::RecoveredLog,
 ) -> Result<(BlockServer, Restored), LiveError> {
     let parts = ServerParts {

@@ -105,7 +105,8 @@ impl StatusMaker {
     pub fn new(
         plan: &LivePlan,
         volume_bytes: &[u64],
-        (engine, now_ns): (&str, u64),
+        engine: &str,
+        now_ns: u64,
     ) -> Result<StatusMaker, LiveError> {
         let facts = facts_of(plan, volume_bytes, &vec![Member::Served; volume_bytes.len()])?;
         let kept = EarlierCounts { at_ns: now_ns, tenants: vec![Earlier::default(); facts.len()] };
@@ -208,7 +209,8 @@ impl StatusMaker {
     /// The status, with the curves of tenants.
     pub fn status(
         &self,
-        (node, recordings): (&Node, Option<&Recordings>),
+        node: &Node,
+        recordings: Option<&Recordings>,
         mut curves: TenantCurves,
         now_ns: u64,
     ) -> LiveStatus {
@@ -600,7 +602,7 @@ impl Watch {
         let Some(address) = monitor_address(plan)? else { return Ok(None) };
         let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
-        let maker = StatusMaker::new(plan, &sizes, (io.name(), io.now_ns()))?;
+        let maker = StatusMaker::new(plan, &sizes, io.name(), io.now_ns())?;
         let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;
         Ok(Some(Watch { monitor, maker }))
     }
@@ -631,14 +633,14 @@ impl Watch {
     }
 
     /// Hands over what is asked for: a status, the last hour. To be called some times a second.
-    pub fn tick(&mut self, (node, recordings): (&mut Node, Option<&Recordings>), now_ns: u64) {
+    pub fn tick(&mut self, node: &mut Node, recordings: Option<&Recordings>, now_ns: u64) {
         self.maker.tick(node, now_ns);
         if self.monitor.wants_history() {
             self.monitor.publish_history(self.maker.history());
         }
         if self.monitor.is_wanted() {
             let curves = TenantCurves::last_hour(node.blocks_mut(), now_ns);
-            self.monitor.publish(self.maker.status((node, recordings), curves, now_ns));
+            self.monitor.publish(self.maker.status(node, recordings, curves, now_ns));
         }
     }
 }

@@ -66,7 +66,8 @@ fn formatted(sim: &mut Sim, segments: u64) -> Answer<(FileId, OpenSet)> {
 fn served(
     sim: &mut Sim,
     cleaning: CleaningSettings,
-    (segments, blocks): (u64, u64),
+    segments: u64,
+    blocks: u64,
 ) -> Answer<BlockServer> {
     let (volume, set) = formatted(sim, segments)?;
     let found = recover(sim, &set)?;
@@ -93,7 +94,7 @@ fn served(
 /// Writes each block of the cache once, then skewed; counts of the second half of the latter.
 fn overwritten(cleaning: CleaningSettings, segments: u64, blocks: u64) -> Answer<ServeCounts> {
     let mut sim = Sim::new(Seed(1));
-    let mut server = served(&mut sim, cleaning, (segments, blocks))?;
+    let mut server = served(&mut sim, cleaning, segments, blocks)?;
     let mut rng = Seed(2).rng();
     let (mut under_way, mut done) = (0, Vec::new());
     let mut middle = ServeCounts::default();
@@ -140,7 +141,7 @@ const SCHEMES: [(&str, &str); 9] = [
     ("sepbit", "death-rate"),
 ];
 
-fn cleaning((separation, reclaim): (&str, &str)) -> CleaningSettings {
+fn cleaning(separation: &str, reclaim: &str) -> CleaningSettings {
     let (separation, reclaim) = (Scheme::named(separation), Scheme::named(reclaim));
     let schemes = CleaningSchemes { separation, reclaim, seed: Seed(0) };
     CleaningSettings { schemes, drops_cold: false }
@@ -149,17 +150,18 @@ fn cleaning((separation, reclaim): (&str, &str)) -> CleaningSettings {
 fn main() -> Answer<()> {
     let segments = std::env::args().nth(1).map_or(Ok(256), |text| text.parse())?;
     let mut blocks = u64::MAX;
-    for names in SCHEMES {
-        blocks = blocks.min(max_cached(&cleaning(names), segments)?);
+    for (separation, reclaim) in SCHEMES {
+        blocks = blocks.min(max_cached(&cleaning(separation, reclaim), segments)?);
     }
     let share = 100.0 * blocks as f64 / raw_blocks(segments) as f64;
     println!("{blocks} blocks, {share:.1} % of {segments} segments\n");
     println!("| separation | reclaim | streams | write amplification |");
     println!("|---|---|---|---|");
-    for names in SCHEMES {
-        let streams = cleaning(names).schemes.streams()?.all;
-        let found = overwritten(cleaning(names), segments, blocks)?.write_amplification();
-        println!("| `{}` | `{}` | {streams} | {found:.3} |", names.0, names.1);
+    for (separation, reclaim) in SCHEMES {
+        let streams = cleaning(separation, reclaim).schemes.streams()?.all;
+        let found =
+            overwritten(cleaning(separation, reclaim), segments, blocks)?.write_amplification();
+        println!("| `{separation}` | `{reclaim}` | {streams} | {found:.3} |");
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         spare_segments: 4,
         cleaning: CleaningSettings::default(),
         layout: DeviceLayout::default(),
-        volumes: volumes.iter().zip(1..).map(served).collect(),
+        volumes: volumes.iter().zip(1..).map(|(volume, id)| served(volume, id)).collect(),
         namespaces: [1, 2],
     };
     let (blocks, restored) = BlockServer::open(&mut io, parts, found)?;
@@ -107,7 +107,7 @@ fn volume(io: &mut SystemIo, path: &str) -> Result<Served, Box<dyn Error>> {
     Ok(Served { name, file, bytes })
 }
 
-fn served((volume, id): (&Served, u32)) -> ServedVolume {
+fn served(volume: &Served, id: u32) -> ServedVolume {
     ServedVolume { id: VolumeId(id), bytes: volume.bytes, backing: volume.file }
 }
 

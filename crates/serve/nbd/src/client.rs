@@ -163,7 +163,7 @@ impl Client {
     /// not be that of a request under way.
     pub fn send(&mut self, request: &NbdRequest, out: &mut Vec<u8>) {
         let extended = self.opened.format == Format::Extended;
-        let (kind, mut flags, range) = wire_form(&request.command);
+        let (kind, mut flags, (offset, length)) = wire_form(&request.command);
         flags |= if request.fua && kind != command::FLUSH { command_flag::FUA } else { 0 };
         if extended && kind == command::WRITE {
             flags |= command_flag::PAYLOAD_LENGTH;
@@ -173,13 +173,13 @@ impl Client {
         out.put_u16(flags);
         out.put_u16(kind);
         out.put_u64(request.cookie);
-        out.put_u64(range.0);
+        out.put_u64(offset);
         if extended {
-            out.put_u64(range.1);
+            out.put_u64(length);
         } else {
-            out.put_u32(range.1 as u32);
+            out.put_u32(length as u32);
         }
-        self.awaited.insert(request.cookie, Awaited::new(kind, range));
+        self.awaited.insert(request.cookie, Awaited::new(kind, offset, length));
     }
 
     /// Appends the end of the connection to `out`.
@@ -524,7 +524,7 @@ struct Awaited {
 }
 
 impl Awaited {
-    fn new(kind: u16, (offset, length): (u64, u64)) -> Awaited {
+    fn new(kind: u16, offset: u64, length: u64) -> Awaited {
         Awaited { kind, offset, length, come: 0, error: None }
     }
 

@@ -106,7 +106,7 @@ impl Session {
                 SessionPhase::Header => self.header(input, out),
                 SessionPhase::Payload { left } => self.payload(left, input),
                 SessionPhase::SkipPayload { left, refused, refusal } => {
-                    self.skip_payload(left, (refused, refusal), input, out)
+                    self.skip_payload(left, refused, refusal, input, out)
                 }
                 SessionPhase::Closed => SessionProgress::Wait,
             };
@@ -310,8 +310,7 @@ impl Session {
             Err(refusal) => {
                 self.phase =
                     SessionPhase::SkipPayload { left: payload, refused: header.refused(), refusal };
-                let refused = (header.refused(), refusal);
-                self.skip_payload(payload, refused, input, out)
+                self.skip_payload(payload, header.refused(), refusal, input, out)
             }
         }
     }
@@ -344,7 +343,8 @@ impl Session {
     fn skip_payload<'a>(
         &mut self,
         left: u64,
-        (refused, refusal): (NbdRequest, RequestRefusal),
+        refused: NbdRequest,
+        refusal: RequestRefusal,
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
     ) -> SessionProgress<'a> {

@@ -60,7 +60,7 @@ pub fn characterize(
     let by = options.model.as_deref().map(by).transpose().map_err(refuse)?;
     let model = by.as_deref().zip(options.model.as_deref());
     let kinds = match model {
-        Some(model) => with_model(model).map_err(refuse)?.kinds().to_vec(),
+        Some((by, model)) => with_model(by, model).map_err(refuse)?.kinds().to_vec(),
         None => Vec::new(),
     };
     let mut study = Study { every, model, volumes: Vec::new(), period: None, done: Vec::new() };
@@ -96,7 +96,7 @@ fn by(model: &[u8]) -> Result<String, String> {
 }
 
 /// A characterizer with its model.
-fn with_model((by, model): (&str, &[u8])) -> Result<Box<dyn Characterizer>, String> {
+fn with_model(by: &str, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
     let mut characterizer = boxed(by, &[]).map_err(|error| format!("model: {error}"))?;
     characterizer.learn(model).map_err(|error| format!("model: {error}"))?;
     Ok(characterizer)
@@ -115,7 +115,7 @@ impl Study<'_> {
     fn add(&mut self, record: &Record, time_ns: u64, whole: &mut Period) -> Result<(), String> {
         let index = record.volume as usize;
         while self.volumes.len() <= index {
-            let characterizer = self.model.map(with_model).transpose()?;
+            let characterizer = self.model.map(|(by, model)| with_model(by, model)).transpose()?;
             let classes = RequestClassifier::default();
             self.volumes.push(VolumeState { classes, characterizer, busy: false });
         }

@@ -163,13 +163,12 @@ fn labelled(
         let futures = column(case, foresight, recording, &ratios)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
-        let whole = (recording.len(), end);
-        let (whole, counts) = follow(&job, futures.as_slice(), whole, progress)?;
+        let (whole, counts) = follow(&job, futures.as_slice(), recording.len(), end, progress)?;
         let mut labels = Labels::none(case, counts);
         labels.later = whole.later;
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = follow(&job, before.as_slice(), (end, end), progress)?;
+            let (part, _) = follow(&job, before.as_slice(), end, end, progress)?;
             labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
@@ -347,7 +346,8 @@ struct Stays {
 fn follow(
     job: &Job<'_>,
     futures: FutureSlice<'_>,
-    (end, later): (usize, usize),
+    end: usize,
+    later: usize,
     progress: OnProgress<'_>,
 ) -> Result<(Stays, Counts), ExperimentError> {
     let (recording, tenant) = (job.workload.recording, TenantId(0));

@@ -402,8 +402,9 @@ impl Recorder {
             only.distinct_blocks = self.recording.distinct;
         }
         if let Some((spaces, blocks)) = self.interner.into_addresses() {
+            let addresses = spaces.into_iter().zip(blocks);
             self.recording.keys =
-                spaces.into_iter().zip(blocks).map(|block| self.volumes.key(block)).collect();
+                addresses.map(|(space, block)| self.volumes.key(space, block)).collect();
         }
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.columns.finish(&mut self.recording)?;

@@ -33,7 +33,7 @@ impl VolumeNumbers {
     }
 
     /// The key of a block of a space.
-    pub fn key(&self, (space, block): (u32, u64)) -> BlockKey {
+    pub fn key(&self, space: u32, block: u64) -> BlockKey {
         match self.keys.get(space as usize).copied().flatten() {
             Some(volume) => volume.key(block),
             None => BlockKey(block),

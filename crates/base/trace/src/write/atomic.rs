@@ -109,7 +109,7 @@ fn remove_abandoned(target: &Path) {
 
 /// Makes a hidden file of one target that of another one in the same folder. Errors: the operating
 /// system's.
-pub(super) fn retarget(hidden: &Path, (from, to): (&Path, &Path)) -> io::Result<()> {
+pub(super) fn retarget(hidden: &Path, from: &Path, to: &Path) -> io::Result<()> {
     let names = (hidden.file_name(), from.file_name(), to.file_name());
     let (Some(hidden_name), Some(from), Some(to)) = names else {
         return Err(io::ErrorKind::InvalidInput.into());

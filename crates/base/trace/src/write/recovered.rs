@@ -42,7 +42,7 @@ pub fn retarget_abandoned(from: &Path, to: &Path) -> Result<(), TraceError> {
     for (from, to) in [(beside.0.as_path(), beside.1.as_path()), (from, to)] {
         for (hidden, _lock) in abandoned(from) {
             let failed = |source| TraceError::Io { path: hidden.clone(), source };
-            retarget(&hidden, (from, to)).map_err(failed)?;
+            retarget(&hidden, from, to).map_err(failed)?;
         }
     }
     Ok(())

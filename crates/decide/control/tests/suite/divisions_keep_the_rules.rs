@@ -43,7 +43,7 @@ fn meter(tenants: usize, steps: u32) -> RequestMeter {
     RequestMeter::new(needs.meter(tenants, INTERVAL_NS).unwrap(), 12)
 }
 
-fn add(standing: &mut Standing, (hits, misses): (u32, u32)) {
+fn add(standing: &mut Standing, hits: u32, misses: u32) {
     standing.counts.reads += u64::from(hits) + u64::from(misses);
     standing.counts.read_hits += u64::from(hits);
 }
@@ -86,8 +86,8 @@ proptest! {
                     meter.request(&request(*tenant, *number, *write, time_ns), time_ns);
                 }
                 let pools = quotas.pools_of(tenants);
-                for (tenant, counts) in counts.iter().enumerate() {
-                    add(&mut now[tenant], *counts);
+                for (tenant, (hits, misses)) in counts.iter().enumerate() {
+                    add(&mut now[tenant], *hits, *misses);
                     now[tenant].quota_blocks = quotas.blocks()[usize::from(pools[tenant])];
                     now[tenant].held_blocks = now[tenant].quota_blocks / 2;
                 }
@@ -128,7 +128,7 @@ proptest! {
         let mut intervals = 1;
         seen.lock().unwrap().clear();
         for (within, hits, misses, absent) in steps {
-            add(&mut now[0], (hits, misses));
+            add(&mut now[0], hits, misses);
             since = (since.0 + u64::from(hits + misses), since.1 + u64::from(hits));
             control.set_absent(vec![absent, false]);
             let quotas = if within {

@@ -31,7 +31,8 @@ pub struct LabelTally {
 /// `capacity_blocks` and counts the requests of `counted`. Errors: another number of requests than
 /// labels, other numbers of blocks and flags.
 pub fn replay(
-    (blocks, flags): (&[u32], &[u8]),
+    blocks: &[u32],
+    flags: &[u8],
     labels: &[CachingLabel],
     capacity_blocks: u32,
     settings: &RcRnnSettings,

@@ -221,7 +221,7 @@ fn a_table_of_labels_is_replayed_request_by_request() {
     let (blocks, flags) = ([1, 2, 1, 3], [replayed::LAST; 4]);
     let run = |labels: &[CachingLabel], counted| {
         let settings = RcRnnSettings::default();
-        replayed::replay((&blocks, &flags), labels, 1, &settings, counted)
+        replayed::replay(&blocks, &flags, labels, 1, &settings, counted)
     };
     let expected = replayed::LabelTally { accesses: 4, hits: 1, admissions: 2 };
     assert_eq!(run(&labels, 0..4), Ok(expected));

@@ -134,7 +134,7 @@ fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
 }
 
 /// Takes in a block that is not among those `held`, which follow.
-fn adopt(name: &str, policy: &mut dyn Policy, (id, dirty): (u32, bool), held: &mut BTreeSet<u32>) {
+fn adopt(name: &str, policy: &mut dyn Policy, id: u32, dirty: bool, held: &mut BTreeSet<u32>) {
     let full = held.len() as u32 == policy.capacity();
     match policy.adopt(BlockId(id), dirty) {
         Verdict::Admit { evicted: None } => assert!(!full, "{name}: adopted {id}"),
@@ -182,7 +182,7 @@ fn check(
             }
             Step::Adopt(id, _) if before.contains(&id) || !blind => {}
             Step::Adopt(id, dirty) => {
-                adopt(name, policy.as_mut(), (id, dirty), &mut expected);
+                adopt(name, policy.as_mut(), id, dirty, &mut expected);
             }
             Step::Remove(id) => {
                 let was = policy.remove(BlockId(id));

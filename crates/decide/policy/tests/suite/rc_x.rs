@@ -131,13 +131,17 @@ impl Model {
     }
 
     /// Whether a block is where it was and was not used since.
-    fn is_there(&self, (place, block, last): (usize, u32, u32)) -> bool {
+    fn is_there(&self, place: usize, block: u32, last: u32) -> bool {
         self.held.get(place) == Some(&block) && self.known[&block].0 == last
     }
 
     fn background_op(&mut self) -> Option<u32> {
         let over = self.held.len() + self.capacity / 100 > self.capacity;
-        if !self.backwards.back().is_some_and(|next| self.is_there(*next)) {
+        if !self
+            .backwards
+            .back()
+            .is_some_and(|&(place, block, last)| self.is_there(place, block, last))
+        {
             self.backwards.clear();
             if !over || self.held.is_empty() {
                 return None;
@@ -206,7 +210,11 @@ impl Model {
             self.erase();
             return Verdict::Admit { evicted: None };
         }
-        if !self.onwards.front().is_some_and(|next| self.is_there(*next)) {
+        if !self
+            .onwards
+            .front()
+            .is_some_and(|&(place, block, last)| self.is_there(place, block, last))
+        {
             self.onwards = self.draw_run();
         }
         let (place, loser, _) = self.onwards.pop_front().unwrap();

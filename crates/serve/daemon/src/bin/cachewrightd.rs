@@ -177,14 +177,15 @@ fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
         Task::Serve { stack, settings, record, log, accepted } => {
-            serve((&stack, &settings), record.as_deref(), log, accepted)?;
+            serve(&stack, &settings, record.as_deref(), log, accepted)?;
         }
     }
     Ok(())
 }
 
 fn serve(
-    (stack, settings): (&str, &[(String, String)]),
+    stack: &str,
+    settings: &[(String, String)],
     record: Option<&Path>,
     log: LogForm,
     accepted: Accepted,

@@ -12,7 +12,7 @@ const DELAY_US: f64 = 3000.0;
 
 fn calibrated(setup: &Setup, reads: usize, depth: usize) -> Result<LiveCalibrateAnswer, LiveError> {
     let origin = setup.path("stack.toml");
-    calibrate((STACK, &origin, &setup.settings), Calibration { reads, depth })
+    calibrate(STACK, &origin, &setup.settings, Calibration { reads, depth })
 }
 
 #[test]

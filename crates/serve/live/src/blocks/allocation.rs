@@ -69,7 +69,8 @@ impl BlockServer {
         &self,
         io: &mut impl Io,
         token: Token,
-        (tenant, bytes): (TenantId, Range<u64>),
+        tenant: TenantId,
+        bytes: Range<u64>,
         max_extents: usize,
     ) -> Option<AllocationQuery> {
         let volume = self.volumes.get(tenant)?;

@@ -145,15 +145,16 @@ impl BlockServer {
             let Stay { tenant, number, .. } = *placement.stay(resident);
             let cached = self.decisions.resident(tenant, number) == Some(resident);
             debug_assert!(cached, "what has left has ended");
-            let found = (stored.place, Some(stored.checksum), stored.group);
-            dirty.push((tenant, number, self.located((tenant, number), found)));
+            let checksum = Some(stored.checksum);
+            let found = self.located(tenant, number, stored.place, checksum, stored.group);
+            dirty.push((tenant, number, found));
         }
         for ((volume, number), found) in content.stranded.iter().filter(|(_, found)| found.dirty) {
             let Some(tenant) = self.volumes.tenant(*volume) else { continue };
             let cached = self.decisions.resident(tenant, *number);
             if cached.and_then(|resident| content.stored_blocks.get(resident)).is_none() {
-                let found = (found.place, found.checksum, found.group);
-                dirty.push((tenant, *number, self.located((tenant, *number), found)));
+                let found = self.located(tenant, *number, found.place, found.checksum, found.group);
+                dirty.push((tenant, *number, found));
             }
         }
         dirty
@@ -163,8 +164,11 @@ impl BlockServer {
     /// damaged, and where the cleaner has copied it from. Without a checksum it must not be read.
     fn located(
         &self,
-        (tenant, number): (TenantId, u64),
-        (place, checksum, group): (Place, Option<u32>, u64),
+        tenant: TenantId,
+        number: u64,
+        place: Place,
+        checksum: Option<u32>,
+        group: u64,
     ) -> DirtyContent {
         let block = self.volumes.block(tenant, number);
         let durable = group <= self.content.log.durable();

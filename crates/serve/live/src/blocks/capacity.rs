@@ -46,7 +46,7 @@ impl LogShape {
 
     /// What is copied of a segment with so many live blocks and records that are kept, in 1024ths
     /// of what one holds.
-    pub fn copied_share(&self, (live, kept): (u32, u32)) -> u64 {
+    pub fn copied_share(&self, live: u32, kept: u32) -> u64 {
         let groups = self.moved_groups(live, kept);
         let pages = u64::from(live * self.block_pages + groups + 1);
         let records = u64::from(live + kept);

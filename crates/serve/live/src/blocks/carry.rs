@@ -78,7 +78,7 @@ impl BlockServer {
                 self.begin_behind(io, open);
                 let work = self.begin_work(ready, open);
                 let kind = |offset| PartKind::FromBacking { offset };
-                self.read_backing(io, (work, ready.tenant), offset..offset + length, kind);
+                self.read_backing(io, work, ready.tenant, offset..offset + length, kind);
                 self.end_part(io, work, false);
             }
             Action::Device { .. } => self.hold(ready, open),
@@ -101,7 +101,8 @@ impl BlockServer {
     pub(super) fn read_backing(
         &mut self,
         io: &mut impl Io,
-        (work, tenant): (WorkId, TenantId),
+        work: WorkId,
+        tenant: TenantId,
         bytes: Range<u64>,
         kind: impl Fn(u64) -> PartKind,
     ) {
@@ -118,8 +119,10 @@ impl BlockServer {
     pub(super) fn write_backing(
         &mut self,
         io: &mut impl Io,
-        (work, tenant): (WorkId, TenantId),
-        (offset, mut buffer): (u64, Buffer),
+        work: WorkId,
+        tenant: TenantId,
+        offset: u64,
+        mut buffer: Buffer,
     ) {
         buffer.truncate(self.volumes.bytes(tenant).saturating_sub(offset) as usize);
         let blocks = block_numbers(offset, buffer.len() as u64, self.block_shift);
@@ -148,7 +151,7 @@ impl BlockServer {
             if open.is_some() {
                 self.content.stored_blocks.note_read(resident);
             }
-            let failed = self.read_resident(io, work, (resident, block));
+            let failed = self.read_resident(io, work, resident, block);
             if failed {
                 self.fail_block(work);
             }
@@ -161,18 +164,19 @@ impl BlockServer {
         &mut self,
         io: &mut impl Io,
         work: WorkId,
-        (resident, block): (ResidentId, LogBlock),
+        resident: ResidentId,
+        block: LogBlock,
     ) -> bool {
         let Some(stored) = self.content.stored_blocks.get(resident) else {
             // It was fetched, and is on its way to the log.
             let admitted = self.decisions.steps.state().placement.stay(resident).admitted;
             let fetched = self.content.staged.get(&(resident, admitted));
             let Some(data) = fetched.map(|staged| staged.data.clone()) else { return true };
-            self.deliver(work, (resident, block), (data, ContentOrigin::default()));
+            self.deliver(work, resident, block, data, ContentOrigin::default());
             return false;
         };
         if let Some(data) = self.content.in_memory(block, &stored) {
-            self.deliver(work, (resident, block), (data, stored.origin()));
+            self.deliver(work, resident, block, data, stored.origin());
             return false;
         }
         let (place, checksum) = (stored.place, stored.checksum);
@@ -198,8 +202,10 @@ impl BlockServer {
     pub(super) fn deliver(
         &mut self,
         work: WorkId,
-        (resident, block): (ResidentId, LogBlock),
-        (data, origin): (Buffer, ContentOrigin),
+        resident: ResidentId,
+        block: LogBlock,
+        data: Buffer,
+        origin: ContentOrigin,
     ) {
         let Some(work) = self.under_way.works.get(work.index()).copied() else { return };
         match self.under_way.request(work.open) {
@@ -231,7 +237,7 @@ impl BlockServer {
                 let padded =
                     (end - start < size).then(|| Buffer::copy_of(data).extended(size as usize));
                 let data = padded.as_deref().unwrap_or(data);
-                match self.content.store(io, (resident, block), version, (data, true)) {
+                match self.content.store(io, resident, block, version, data, true) {
                     Ok(group) => request.group = request.group.max(group),
                     Err(_) => self.fail_work(work),
                 }
@@ -242,7 +248,7 @@ impl BlockServer {
                 continue;
             };
             if let Some(data) = self.content.in_memory(block, &stored) {
-                self.write_resident(io, work, (resident, block), data);
+                self.write_resident(io, work, resident, block, data);
             } else {
                 let (place, checksum) = (stored.place, stored.checksum);
                 let read = LogRead {
@@ -263,7 +269,8 @@ impl BlockServer {
         &mut self,
         io: &mut impl Io,
         work: WorkId,
-        (resident, block): (ResidentId, LogBlock),
+        resident: ResidentId,
+        block: LogBlock,
         mut data: Buffer,
     ) {
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
@@ -277,7 +284,7 @@ impl BlockServer {
         if makes_holes {
             self.content.note_zeroed(resident, version);
         }
-        let stored = self.content.store(io, (resident, block), version, (&data, true));
+        let stored = self.content.store(io, resident, block, version, &data, true);
         match (stored, self.under_way.request(known.open)) {
             (Ok(group), Some(request)) => request.group = request.group.max(group),
             _ => self.fail_work(work),
@@ -301,7 +308,7 @@ impl BlockServer {
                 let number = block.number;
                 backing.settle_later(super::backing::Settled::Clean { number, content: version });
             }
-            failed |= self.content.store(io, (resident, block), version, (&data, dirty)).is_err();
+            failed |= self.content.store(io, resident, block, version, &data, dirty).is_err();
         }
         self.end_step(ready, failed);
     }
@@ -316,24 +323,24 @@ impl BlockServer {
         let Action::Device { op, offset, length, .. } = ready.action else { return };
         self.begin_behind(io, open);
         let work = self.begin_work(ready, open);
-        let owner = (work, ready.tenant);
+        let tenant = ready.tenant;
         let residents = self.residents_of(&ready);
         if op == Op::Trim {
-            self.clear_backing(io, owner, offset..offset + length);
+            self.clear_backing(io, work, tenant, offset..offset + length);
         } else if !residents.is_empty() {
-            self.write_back(io, owner, offset, &residents);
+            self.write_back(io, work, tenant, offset, &residents);
         } else if let Some(request) = open.and_then(|open| self.under_way.request(open)) {
             request.wrote_through = true;
             let aligned = (offset | length).is_multiple_of(ALIGNMENT as u64);
             if aligned && request.request.op == BlockOp::Zero {
-                self.write_hole(io, owner, offset..offset + length);
+                self.write_hole(io, work, tenant, offset..offset + length);
             } else if aligned {
                 let mut buffer = Buffer::zeroed(length as usize);
                 request.lay_over(offset, &mut buffer);
-                self.write_backing(io, owner, (offset, buffer));
+                self.write_backing(io, work, tenant, offset, buffer);
             } else {
                 let kind = |offset| PartKind::BeforeWrite { offset };
-                self.read_backing(io, owner, offset..offset + length, kind);
+                self.read_backing(io, work, tenant, offset..offset + length, kind);
             }
         }
         self.end_part(io, work, false);
@@ -343,7 +350,8 @@ impl BlockServer {
     fn write_back(
         &mut self,
         io: &mut impl Io,
-        (work, tenant): (WorkId, TenantId),
+        work: WorkId,
+        tenant: TenantId,
         offset: u64,
         residents: &[(ResidentId, LogBlock)],
     ) {
@@ -378,19 +386,14 @@ impl BlockServer {
         }
         for (start, bytes, buffer) in runs {
             match buffer {
-                Some(buffer) => self.write_backing(io, (work, tenant), (start, buffer)),
-                None => self.write_hole(io, (work, tenant), start..start + bytes as u64),
+                Some(buffer) => self.write_backing(io, work, tenant, start, buffer),
+                None => self.write_hole(io, work, tenant, start..start + bytes as u64),
             }
         }
     }
 
     /// Writes blocks of zeroes back as a hole.
-    fn write_hole(
-        &mut self,
-        io: &mut impl Io,
-        (work, tenant): (WorkId, TenantId),
-        bytes: Range<u64>,
-    ) {
+    fn write_hole(&mut self, io: &mut impl Io, work: WorkId, tenant: TenantId, bytes: Range<u64>) {
         let offset = bytes.start;
         let length = bytes.end.min(self.volumes.bytes(tenant)).saturating_sub(offset);
         let blocks = block_numbers(offset, length, self.block_shift);
@@ -405,7 +408,8 @@ impl BlockServer {
     fn clear_backing(
         &mut self,
         io: &mut impl Io,
-        (work, tenant): (WorkId, TenantId),
+        work: WorkId,
+        tenant: TenantId,
         bytes: Range<u64>,
     ) {
         let blocks = self.whole_blocks(&bytes);

@@ -115,14 +115,17 @@ impl LogContent {
     pub fn store(
         &mut self,
         io: &mut impl Io,
-        (resident, block): (ResidentId, LogBlock),
+        resident: ResidentId,
+        block: LogBlock,
         version: Version,
-        (data, dirty): (&[u8], bool),
+        data: &[u8],
+        dirty: bool,
     ) -> Result<u64, IoError> {
         let entry = LogEntry::Content(log::Content { data, dirty, damaged: false, checksum: None });
         let LogBlock { tenant, volume, number } = block;
-        let known = (self.stored_blocks.get(resident), self.stored_blocks.stored());
-        let point = self.streams.of_written(&mut self.log, (tenant, resident), known);
+        let old = self.stored_blocks.get(resident);
+        let stored = self.stored_blocks.stored();
+        let point = self.streams.of_written(&mut self.log, tenant, resident, old, stored);
         let appended = self.log.append(io, point, true, (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
         let stored = StoredBlock {
@@ -165,12 +168,13 @@ impl LogContent {
     pub fn note_gone(
         &mut self,
         io: &mut impl Io,
-        (tenant, volume): (TenantId, VolumeId),
+        tenant: TenantId,
+        volume: VolumeId,
         blocks: Range<u64>,
         version: Version,
     ) {
         let kind = |blocks| LogRecordKind::Gone { blocks };
-        for (run, group) in self.note_ranges(io, (tenant, volume, blocks), version, kind) {
+        for (run, group) in self.note_ranges(io, tenant, volume, blocks, version, kind) {
             self.fresh_gone.note(tenant, run, group);
         }
     }
@@ -180,7 +184,9 @@ impl LogContent {
     pub fn note_ranges(
         &mut self,
         io: &mut impl Io,
-        (tenant, volume, blocks): (TenantId, VolumeId, Range<u64>),
+        tenant: TenantId,
+        volume: VolumeId,
+        blocks: Range<u64>,
         version: Version,
         kind: impl Fn(u32) -> LogRecordKind,
     ) -> Vec<(Range<u64>, u64)> {

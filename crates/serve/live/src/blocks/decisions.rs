@@ -55,7 +55,8 @@ impl Decisions {
         mut cache: Cache<Box<dyn Policy>>,
         tenants: usize,
         block_shift: u32,
-        (before, clock): (u64, DecisionClock),
+        before: u64,
+        clock: DecisionClock,
     ) -> Decisions {
         cache.reserve();
         let rules =
@@ -255,7 +256,8 @@ impl Decisions {
         &mut self,
         now_ns: u64,
         tenant: TenantId,
-        (from, max_ids): (BlockId, u32),
+        from: BlockId,
+        max_ids: u32,
     ) -> (Vec<Departure>, Option<BlockId>) {
         let mut plan = std::mem::take(&mut self.plan);
         let next = self.cache.remove_some(tenant, from, max_ids, &mut plan);
@@ -308,7 +310,8 @@ impl Decisions {
     pub fn forget(
         &mut self,
         now_ns: u64,
-        (tenant, number): (TenantId, u64),
+        tenant: TenantId,
+        number: u64,
         reason: LossReason,
     ) -> Vec<Departure> {
         let Some((cached, dirty)) = self.cache.forget(tenant, number, reason) else {
@@ -328,7 +331,8 @@ impl Decisions {
     /// leaves for it. No step writes back what leaves: its owner does, before it drops it.
     pub fn adopt(
         &mut self,
-        (tenant, number): (TenantId, u64),
+        tenant: TenantId,
+        number: u64,
         dirty: bool,
     ) -> (Option<ResidentId>, Vec<Departure>) {
         let mut plan = std::mem::take(&mut self.plan);

@@ -101,7 +101,7 @@ impl BlockServer {
             let (tenant, first, version) = run[0];
             let blocks = first..first + run.len() as u64;
             let volume = self.volumes.id(tenant);
-            self.content.note_gone(io, (tenant, volume), blocks, version);
+            self.content.note_gone(io, tenant, volume, blocks, version);
         }
     }
 
@@ -117,13 +117,14 @@ impl BlockServer {
         let blocks = self.whole_blocks(&(start..end));
         let version = Version::left_first(self.decisions.in_log(decision));
         let volume = self.volumes.id(plan.tenant);
-        self.content.note_gone(io, (plan.tenant, volume), blocks, version);
+        self.content.note_gone(io, plan.tenant, volume, blocks, version);
     }
 
     /// A range was trimmed or zeroed: blocks that only the log had may go after the next sync.
     pub(super) fn end_clear(
         &mut self,
-        (tenant, decision): (TenantId, u64),
+        tenant: TenantId,
+        decision: u64,
         blocks: Range<u64>,
         zeroed_by: Option<u64>,
     ) {
@@ -168,7 +169,7 @@ impl BlockServer {
     fn step_failed(&mut self, io: &mut impl Io, failure: Failure<Infallible>) {
         let tenant = failure.tenant;
         if let Action::Device { op, offset, length, .. } = failure.action {
-            self.overwrite_failed((tenant, failure.decision), (op, offset, length));
+            self.overwrite_failed(tenant, failure.decision, op, offset, length);
         }
         for block in &failure.blocks {
             let FailedBlock { resident, number: Some(number) } = *block else { continue };
@@ -192,7 +193,7 @@ impl BlockServer {
                             Action::Device { op: Op::Read, .. } => LossReason::Fetch,
                             _ => LossReason::Fill,
                         };
-                        self.lose(io, (tenant, number), reason);
+                        self.lose(io, tenant, number, reason);
                     }
                 }
                 Damage::StillDirty => self.not_written_back(tenant, number, resident),
@@ -285,7 +286,7 @@ impl BlockServer {
         let volume = self.volumes.id(tenant);
         for (number, version) in gone {
             self.volumes.backing_mut(tenant).end_leaving(number, decision);
-            self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+            self.content.note_gone(io, tenant, volume, number..number + 1, version);
         }
     }
 
@@ -306,7 +307,7 @@ impl BlockServer {
             match settled {
                 Settled::Gone { number, version, left, place, noted, .. } => {
                     let blocks = number..number + noted;
-                    self.content.note_gone(io, (tenant, volume), blocks, version);
+                    self.content.note_gone(io, tenant, volume, blocks, version);
                     self.content.release(place);
                     self.volumes.backing_mut(tenant).end_leaving(number, left);
                 }

@@ -53,7 +53,7 @@ impl BlockServer {
             self.content.log.note_dead(place);
             restored.dropped += 1;
             let tenant = self.tenant_of(volume);
-            self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+            self.content.note_gone(io, tenant, volume, number..number + 1, version);
         }
         Ok(())
     }

@@ -16,7 +16,11 @@ use hashbrown::HashSet;
 use std::ops::Range;
 
 /// A block whose clean content is not moved, and why.
-pub type ForgottenBlock = ((TenantId, u64), CleaningLoss);
+pub struct ForgottenBlock {
+    pub tenant: TenantId,
+    pub number: u64,
+    pub loss: CleaningLoss,
+}
 
 /// What the cleaner asks about.
 pub struct ContentOwner<'a> {
@@ -30,7 +34,7 @@ pub struct ContentOwner<'a> {
 }
 
 impl Owner for ContentOwner<'_> {
-    fn standing(&self, (volume, number): (VolumeId, u64), place: Place) -> ContentStanding {
+    fn standing(&self, volume: VolumeId, number: u64, place: Place) -> ContentStanding {
         let Some(tenant) = self.volumes.tenant(volume) else { return ContentStanding::Dead };
         let here = |id| self.stored_blocks.get(id).filter(|stored| stored.place == place);
         if let Some(resident) = self.decisions.resident(tenant, number)
@@ -63,7 +67,7 @@ impl Owner for ContentOwner<'_> {
         }
     }
 
-    fn moved(&mut self, (volume, number): (VolumeId, u64), from: Place, to: &Appended) {
+    fn moved(&mut self, volume: VolumeId, number: u64, from: Place, to: &Appended) {
         let Some(tenant) = self.volumes.tenant(volume) else { return };
         let version = Version::last(self.last_decision());
         self.stored_blocks.note_copy(from, to);
@@ -82,7 +86,7 @@ impl Owner for ContentOwner<'_> {
         placement.departing(tenant, blocks).next().is_some()
     }
 
-    fn stream(&mut self, log: &Log, (volume, number): (VolumeId, u64), from: Place) -> usize {
+    fn stream(&mut self, log: &Log, volume: VolumeId, number: u64, from: Place) -> usize {
         let tenant = self.volumes.tenant(volume);
         let resident = tenant.and_then(|tenant| self.decisions.resident(tenant, number));
         let lies_there =
@@ -92,7 +96,7 @@ impl Owner for ContentOwner<'_> {
 
     /// A block that was not read since it was stored or moved has won nothing by its stay: it is
     /// fetched again if it is wanted. Content that only the log has is never cold.
-    fn is_cold(&self, (volume, number): (VolumeId, u64), place: Place) -> bool {
+    fn is_cold(&self, volume: VolumeId, number: u64, place: Place) -> bool {
         let Some(tenant) = self.volumes.tenant(volume) else { return false };
         let resident = self.decisions.resident(tenant, number);
         let stored = resident.and_then(|resident| self.stored_blocks.get(resident));
@@ -103,9 +107,9 @@ impl Owner for ContentOwner<'_> {
             && !self.decisions.is_dirty(tenant, number)
     }
 
-    fn forget(&mut self, (volume, number): (VolumeId, u64), loss: CleaningLoss) {
+    fn forget(&mut self, volume: VolumeId, number: u64, loss: CleaningLoss) {
         let tenant = self.volumes.tenant(volume);
-        self.forgotten.extend(tenant.map(|tenant| ((tenant, number), loss)));
+        self.forgotten.extend(tenant.map(|tenant| ForgottenBlock { tenant, number, loss }));
     }
 
     fn last_decision(&self) -> u64 {

@@ -130,7 +130,7 @@ impl BlockServer {
                     break;
                 };
                 let now_ns = io.now_ns();
-                let (departures, next) = self.decisions.remove_some(now_ns, tenant, (next, batch));
+                let (departures, next) = self.decisions.remove_some(now_ns, tenant, next, batch);
                 going.next = next;
                 self.depart(io, departures, None);
                 self.take_ends(io);

@@ -59,20 +59,20 @@ impl BlockServer {
                     }
                 }
                 if residents.is_empty() {
-                    let owner = (ready.tenant, ready.decision);
                     let bytes = offset..offset + length;
-                    self.overwrite_found(BlockOp::Write, owner, &bytes, open);
-                    self.written_through(ready.tenant, ready.decision, (offset, length));
+                    let (tenant, decision) = (ready.tenant, ready.decision);
+                    self.overwrite_found(BlockOp::Write, tenant, decision, &bytes, open);
+                    self.written_through(ready.tenant, ready.decision, offset, length);
                 }
             }
             Action::Device { op: Op::Trim, offset, length, .. } => {
                 let blocks = self.whole_blocks(&(offset..offset + length));
                 let request = self.under_way.request(open);
                 let op = request.map_or(BlockOp::Trim, |open| open.request.op);
-                let (owner, bytes) = ((ready.tenant, ready.decision), offset..offset + length);
-                self.overwrite_found(op, owner, &bytes, open);
+                let bytes = offset..offset + length;
+                self.overwrite_found(op, ready.tenant, ready.decision, &bytes, open);
                 let by = op.zeroes().then_some(ready.decision).filter(|_| !blocks.is_empty());
-                self.end_clear((ready.tenant, ready.decision), blocks, by);
+                self.end_clear(ready.tenant, ready.decision, blocks, by);
             }
             _ => {}
         }
@@ -81,7 +81,7 @@ impl BlockServer {
     }
 
     /// Blocks were written through: those that are cached with this content become clean.
-    fn written_through(&mut self, tenant: TenantId, decision: u64, (offset, length): (u64, u64)) {
+    fn written_through(&mut self, tenant: TenantId, decision: u64, offset: u64, length: u64) {
         let content = Version::written(self.decisions.in_log(decision));
         let blocks = block_numbers(offset, length, self.block_shift);
         self.end_overwrite((tenant, decision), &blocks);
@@ -101,7 +101,8 @@ impl BlockServer {
         &mut self,
         io: &mut impl Io,
         part: u64,
-        (data, result): (Buffer, Result<(), IoError>),
+        data: Buffer,
+        result: Result<(), IoError>,
     ) {
         let Some(StepPart { work, kind }) = self.under_way.parts.try_remove(part as usize) else {
             return;
@@ -115,11 +116,11 @@ impl BlockServer {
         let block = self.volumes.block(known.ready.tenant, read.number);
         if result.is_ok() && LogContent::is_whole(block, &data, read.checksum) {
             match merged {
-                true => self.write_resident(io, work, (read.resident, block), data),
-                false => self.deliver(work, (read.resident, block), (data, read.origin)),
+                true => self.write_resident(io, work, read.resident, block, data),
+                false => self.deliver(work, read.resident, block, data, read.origin),
             }
         } else {
-            self.read_otherwise(io, (work, known), read, merged);
+            self.read_otherwise(io, work, known, read, merged);
         }
         self.end_part(io, work, false);
     }
@@ -129,7 +130,8 @@ impl BlockServer {
     fn read_otherwise(
         &mut self,
         io: &mut impl Io,
-        (work, known): (WorkId, StepWork),
+        work: WorkId,
+        known: StepWork,
         read: LogRead,
         merged: bool,
     ) {
@@ -145,8 +147,8 @@ impl BlockServer {
             let block = self.volumes.block(known.ready.tenant, number);
             if let Some(data) = self.content.in_memory(block, &now) {
                 return match merged {
-                    true => self.write_resident(io, work, (resident, block), data),
-                    false => self.deliver(work, (resident, block), (data, origin)),
+                    true => self.write_resident(io, work, resident, block, data),
+                    false => self.deliver(work, resident, block, data, origin),
                 };
             }
             return self.read_log(io, work, kind, now.place);
@@ -165,11 +167,11 @@ impl BlockServer {
         let cached = self.decisions.resident(tenant, number) == Some(resident);
         self.counts.damaged_clean += 1;
         if cached && !merged && !self.decisions.is_changing(resident) {
-            self.lose(io, (tenant, number), LossReason::Checksum);
+            self.lose(io, tenant, number, LossReason::Checksum);
         }
         let start = number << self.block_shift;
         let kind = |_| PartKind::Repair { resident, number, merged };
-        self.read_backing(io, (work, tenant), start..start + (1 << self.block_shift), kind);
+        self.read_backing(io, work, tenant, start..start + (1 << self.block_shift), kind);
     }
 
     /// An operation on a backing device is done.
@@ -191,11 +193,11 @@ impl BlockServer {
                     let blocks = block_numbers(offset, length, self.block_shift);
                     self.volumes.backing_mut(tenant).end_write(blocks);
                     let zeroes = Buffer::zeroed(length as usize);
-                    self.write_backing(io, (work, tenant), (offset, zeroes));
+                    self.write_backing(io, work, tenant, offset, zeroes);
                     true
                 }
                 PartKind::Clear if error == IoError::NOT_SUPPORTED => {
-                    self.clear_otherwise(io, (work, known))
+                    self.clear_otherwise(io, work, known)
                 }
                 _ => false,
             };
@@ -213,16 +215,15 @@ impl BlockServer {
                 if let Some(request) = self.under_way.request(known.open) {
                     request.lay_over(offset, &mut data);
                 }
-                self.write_backing(io, (work, tenant), (offset, data));
+                self.write_backing(io, work, tenant, offset, data);
             }
             PartKind::Repair { resident, number, merged } => {
                 let block = self.volumes.block(tenant, number);
                 let data = data.extended(1 << self.block_shift);
                 match merged {
-                    true => self.write_resident(io, work, (resident, block), data),
+                    true => self.write_resident(io, work, resident, block, data),
                     false => {
-                        let found = (data, ContentOrigin::default());
-                        self.deliver(work, (resident, block), found);
+                        self.deliver(work, resident, block, data, ContentOrigin::default());
                     }
                 }
             }
@@ -230,7 +231,7 @@ impl BlockServer {
                 let blocks = block_numbers(offset, length, self.block_shift);
                 self.volumes.backing_mut(tenant).end_write(blocks);
             }
-            PartKind::ZeroBytes { next } => self.write_zeroes(io, (work, known), next),
+            PartKind::ZeroBytes { next } => self.write_zeroes(io, work, known, next),
             PartKind::Clear | PartKind::FromLog(_) | PartKind::Merge(_) => {}
         }
         self.end_part(io, work, false);
@@ -273,19 +274,19 @@ impl BlockServer {
 
     /// A backing device cannot trim, which is no error, or cannot zero: zeroes are written. Returns
     /// whether the step goes on.
-    fn clear_otherwise(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork)) -> bool {
+    fn clear_otherwise(&mut self, io: &mut impl Io, work: WorkId, known: StepWork) -> bool {
         let Action::Device { offset, length, .. } = known.ready.action else { return false };
         let request = self.under_way.request(known.open);
         let zero = request.is_some_and(|open| open.request.op.zeroes());
         if zero {
             let blocks = self.whole_blocks(&(offset..offset + length));
-            self.write_zeroes(io, (work, known), blocks.start << self.block_shift);
+            self.write_zeroes(io, work, known, blocks.start << self.block_shift);
         }
         true
     }
 
     /// Writes the next zeroes of a range.
-    fn write_zeroes(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork), next: u64) {
+    fn write_zeroes(&mut self, io: &mut impl Io, work: WorkId, known: StepWork, next: u64) {
         let Action::Device { offset, length, .. } = known.ready.action else { return };
         let end = self.whole_blocks(&(offset..offset + length)).end << self.block_shift;
         let end = end.min(self.volumes.bytes(known.ready.tenant));

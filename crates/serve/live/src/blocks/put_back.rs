@@ -69,9 +69,9 @@ impl BlockServer {
             }
             let version = self.last_version();
             for (volume, run) in runs {
-                let run = (self.tenant_of(volume), volume, run);
-                self.content
-                    .note_ranges(io, run, version, |blocks| LogRecordKind::Cleaned { blocks });
+                let tenant = self.tenant_of(volume);
+                let kind = |blocks| LogRecordKind::Cleaned { blocks };
+                self.content.note_ranges(io, tenant, volume, run, version, kind);
             }
         }
         self.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
@@ -107,7 +107,7 @@ impl BlockServer {
             }
             let Some(tenant) = self.volumes.tenant(block.volume) else { continue };
             let dirty = block.dirty;
-            let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
+            let (resident, departures) = self.decisions.adopt(tenant, block.number, dirty);
             for Departure { resident, stay, .. } in departures {
                 let Some(stored) = self.content.take_stored(resident) else { continue };
                 *if stored.dirty { &mut restored.dirty } else { &mut restored.clean } -= 1;
@@ -186,7 +186,7 @@ impl BlockServer {
         let version = self.last_version();
         for (volume, range) in gone {
             let tenant = self.tenant_of(volume);
-            self.content.note_gone(io, (tenant, volume), range, version);
+            self.content.note_gone(io, tenant, volume, range, version);
         }
     }
 
@@ -226,7 +226,7 @@ impl BlockServer {
             let version = self.last_version();
             for (volume, run) in self.runs_of(gone) {
                 let Some(tenant) = self.volumes.tenant(volume) else { continue };
-                self.content.note_gone(io, (tenant, volume), run, version);
+                self.content.note_gone(io, tenant, volume, run, version);
             }
         }
         Ok(())

@@ -48,10 +48,16 @@ impl BlockServer {
     }
 
     /// The cache forgets a block whose copy is lost, for a reason.
-    pub(super) fn lose(&mut self, io: &mut impl Io, block: (TenantId, u64), reason: LossReason) {
+    pub(super) fn lose(
+        &mut self,
+        io: &mut impl Io,
+        tenant: TenantId,
+        number: u64,
+        reason: LossReason,
+    ) {
         let now_ns = io.now_ns();
         self.divide_before(io, now_ns);
-        let departures = self.decisions.forget(now_ns, block, reason);
+        let departures = self.decisions.forget(now_ns, tenant, number, reason);
         self.depart(io, departures, None);
     }
 }

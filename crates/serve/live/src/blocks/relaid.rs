@@ -39,7 +39,7 @@ impl BlockServer {
         for (volume, numbers) in runs {
             for (volume, run) in self.between_stranded(volume, numbers) {
                 let tenant = self.tenant_of(volume);
-                self.content.note_gone(io, (tenant, volume), run, version);
+                self.content.note_gone(io, tenant, volume, run, version);
             }
         }
         Ok(())

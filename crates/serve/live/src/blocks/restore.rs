@@ -151,10 +151,10 @@ impl BlockServer {
         let set = layout.applied(open.set.clone(), volumes.len())?;
         let refused = |error: cachewright_ftl::FtlError| RestoreError::Schemes(error.to_string());
         let settings = cleaning.log_settings(group_blocks, spare_segments).map_err(refused)?;
-        let tenants = (cache.engine(), volumes.len());
-        (0..set.pools())
-            .try_for_each(|pool| check_pool((&set, &settings), &layout, tenants, pool))?;
-        let streams = Streams::new(&cleaning, layout, (&set, &settings)).map_err(refused)?;
+        for pool in 0..set.pools() {
+            check_pool(&set, &settings, &layout, cache.engine(), volumes.len(), pool)?;
+        }
+        let streams = Streams::new(&cleaning, layout, &set, &settings).map_err(refused)?;
         let block_bytes = set.block_bytes() as u64;
         check_volumes(io, &volumes)?;
         let served = Volumes::new(volumes);
@@ -165,9 +165,9 @@ impl BlockServer {
         let log = Log::new(set, settings, segments, last_group, namespaces[0]);
         let tenants = served.tenants().count();
         let clock = DecisionClock::new(io.now_ns());
-        let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));
-        let values = (decisions, LogContent::new(log, streams), served);
-        let mut server = BlockServer::new(values, shift, namespaces[1]);
+        let decisions = Decisions::new(cache, tenants, shift, last_decision, clock);
+        let content = LogContent::new(log, streams);
+        let mut server = BlockServer::new(decisions, content, served, shift, namespaces[1]);
         let restored = server.put_back(io, blocks, &open.superblock.volumes)?;
         server.bypass.arm(open);
         Ok((server, restored))
@@ -177,9 +177,11 @@ impl BlockServer {
 /// Errors: a pool of devices has too few segments for its streams, or its tenants may hold more
 /// than it.
 fn check_pool(
-    (set, settings): (&DeviceSet, &LogSettings),
+    set: &DeviceSet,
+    settings: &LogSettings,
     layout: &DeviceLayout,
-    (engine, tenants): (&Engine<Box<dyn Policy>>, usize),
+    engine: &Engine<Box<dyn Policy>>,
+    tenants: usize,
     pool: usize,
 ) -> Result<(), RestoreError> {
     let quota = layout.quota(engine, tenants, pool);

@@ -487,7 +487,7 @@ impl BlockServer {
         self.content.stranded.remove(&(volume, number));
         self.content.log.note_dead(found.place);
         let version: Version = self.last_version();
-        self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+        self.content.note_gone(io, tenant, volume, number..number + 1, version);
     }
 
     /// A request has changed its backing device, and is answered: only a sync makes that durable.

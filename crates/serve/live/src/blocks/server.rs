@@ -55,7 +55,9 @@ pub struct BlockServer {
 impl BlockServer {
     /// What a server consists of; [`BlockServer::open`] makes one.
     pub(super) fn new(
-        (decisions, content, volumes): (Decisions, LogContent, Volumes),
+        decisions: Decisions,
+        content: LogContent,
+        volumes: Volumes,
         block_shift: u32,
         namespace: u8,
     ) -> BlockServer {
@@ -283,7 +285,7 @@ impl BlockServer {
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
         open.times = RequestTimes::new(io.now_ns());
-        self.waiting.reserve((self.content.streams.pool(tenant), reserved));
+        self.waiting.reserve(self.content.streams.pool(tenant), reserved);
         let open = self.under_way.begin(open);
         for plan in &plans {
             let now_ns = io.now_ns();
@@ -358,12 +360,12 @@ impl BlockServer {
                 }
                 LogEvent::Synced(caller, result) => self.log_synced(caller, result),
                 LogEvent::Read(caller, data, result) if caller >= CLEANER => {
-                    self.cleaner_read(io, caller, (data, result));
+                    self.cleaner_read(io, caller, data, result);
                 }
                 LogEvent::Read(caller, data, result) if caller >= REVIVE_READS => {
                     self.revived_read(io, caller, data, result);
                 }
-                LogEvent::Read(part, data, result) => self.log_read_done(io, part, (data, result)),
+                LogEvent::Read(part, data, result) => self.log_read_done(io, part, data, result),
                 LogEvent::Records(_, records) => self.cleaner_records(io, records),
                 LogEvent::Failed(error) => {
                     self.content.failed.get_or_insert(error);

@@ -171,9 +171,9 @@ impl BlockServer {
         }
         if self.content.cleaner.is_busy() {
             let before = self.content.cleaner.moved();
-            let result =
+            let (result, forgotten) =
                 self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
-            self.end_cleaning(io, result);
+            self.end_cleaning(io, result, forgotten);
             self.charge_cleaning(io, before);
         } else if let Some(victim) = self.victim_of_short() {
             let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
@@ -242,10 +242,10 @@ impl BlockServer {
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
-        let result = self.with_cleaner(|content, known| {
-            content.cleaner.records((content.log, known, io), records)
+        let (result, forgotten) = self.with_cleaner(|content, known| {
+            content.cleaner.records(content.log, known, io, records)
         });
-        self.end_cleaning(io, result);
+        self.end_cleaning(io, result, forgotten);
     }
 
     /// A block of the segment that is cleaned was read.
@@ -253,15 +253,17 @@ impl BlockServer {
         &mut self,
         io: &mut impl Io,
         caller: u64,
-        (data, result): (Buffer, Result<(), IoError>),
+        data: Buffer,
+        result: Result<(), IoError>,
     ) {
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
-        let (read, before) = ((caller, data, result), self.content.cleaner.moved());
-        let result = self
-            .with_cleaner(|content, known| content.cleaner.read((content.log, known, io), read));
-        self.end_cleaning(io, result);
+        let before = self.content.cleaner.moved();
+        let (result, forgotten) = self.with_cleaner(|content, known| {
+            content.cleaner.read(content.log, known, io, caller, data, result)
+        });
+        self.end_cleaning(io, result, forgotten);
         self.charge_cleaning(io, before);
     }
 
@@ -299,7 +301,8 @@ impl BlockServer {
     fn end_cleaning(
         &mut self,
         io: &mut impl Io,
-        (mut result, mut forgotten): (Result<(), CleaningError>, Vec<ForgottenBlock>),
+        mut result: Result<(), CleaningError>,
+        mut forgotten: Vec<ForgottenBlock>,
     ) {
         loop {
             let LogContent { cleaner, log, streams, obstacles, .. } = &mut self.content;
@@ -323,7 +326,8 @@ impl BlockServer {
 
     /// Forgets a block whose clean content is not moved. Its leaving is in the log before its
     /// segment is emptied: an older copy of it must not be found again.
-    fn forget(&mut self, io: &mut impl Io, ((tenant, number), loss): ForgottenBlock) {
+    fn forget(&mut self, io: &mut impl Io, block: ForgottenBlock) {
+        let ForgottenBlock { tenant, number, loss } = block;
         let volume = self.volumes.id(tenant);
         let reason = match loss {
             CleaningLoss::Damaged => LossReason::Device,
@@ -337,9 +341,9 @@ impl BlockServer {
             Some(found) => {
                 self.content.log.note_dead(found.place);
                 let version = Version::last(self.decisions.in_log(self.decisions.made()));
-                self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+                self.content.note_gone(io, tenant, volume, number..number + 1, version);
             }
-            None => self.lose(io, (tenant, number), reason),
+            None => self.lose(io, tenant, number, reason),
         }
     }
 }

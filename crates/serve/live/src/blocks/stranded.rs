@@ -99,7 +99,7 @@ impl BlockServer {
         let blocks = self.whole_blocks(&(plan.offset.0..plan.offset.0 + plan.length.0));
         for number in self.stranded_of(tenant, blocks) {
             if plan.op == Op::Trim || !self.is_stored_by(tenant, number, decision) {
-                self.begin_overwrite(op, (tenant, decision), number, open);
+                self.begin_overwrite(op, tenant, decision, number, open);
             }
         }
     }
@@ -110,7 +110,8 @@ impl BlockServer {
     pub(super) fn overwrite_found(
         &mut self,
         op: BlockOp,
-        (tenant, decision): (TenantId, u64),
+        tenant: TenantId,
+        decision: u64,
         bytes: &Range<u64>,
         open: OpenId,
     ) {
@@ -127,7 +128,7 @@ impl BlockServer {
                 continue;
             }
             if whole.contains(&number) {
-                self.begin_overwrite(op, (tenant, decision), number, open);
+                self.begin_overwrite(op, tenant, decision, number, open);
             } else if op != BlockOp::Trim {
                 let request = self.under_way.request(open);
                 request.into_iter().for_each(|request| request.error = Some(IoError::IO));
@@ -139,7 +140,8 @@ impl BlockServer {
     fn begin_overwrite(
         &mut self,
         op: BlockOp,
-        (tenant, decision): (TenantId, u64),
+        tenant: TenantId,
+        decision: u64,
         number: u64,
         open: OpenId,
     ) {
@@ -182,8 +184,11 @@ impl BlockServer {
     /// Zeroes, or a write round the cache, have failed: content that was to go stays.
     pub(super) fn overwrite_failed(
         &mut self,
-        (tenant, decision): (TenantId, u64),
-        (op, offset, length): (Op, u64, u64),
+        tenant: TenantId,
+        decision: u64,
+        op: Op,
+        offset: u64,
+        length: u64,
     ) {
         let blocks = match op {
             Op::Trim => 0..u64::MAX,

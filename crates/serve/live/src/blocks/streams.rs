@@ -63,7 +63,8 @@ impl Streams {
     pub fn new(
         settings: &CleaningSettings,
         layout: DeviceLayout,
-        (set, log): (&DeviceSet, &LogSettings),
+        set: &DeviceSet,
+        log: &LogSettings,
     ) -> Result<Streams, FtlError> {
         let shape = LogShape::new(set, log);
         let (segments, reserve) = (set.segments() as u32, log.spare_segments as u32);
@@ -102,8 +103,10 @@ impl Streams {
     pub fn of_written(
         &mut self,
         log: &mut Log,
-        (tenant, resident): (TenantId, ResidentId),
-        (old, stored): (Option<StoredBlock>, u64),
+        tenant: TenantId,
+        resident: ResidentId,
+        old: Option<StoredBlock>,
+        stored: u64,
     ) -> WritePoint {
         log.tick();
         self.written += 1;

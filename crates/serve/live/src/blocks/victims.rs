@@ -115,7 +115,7 @@ impl BlockServer {
             let needed = oldest.is_some_and(|(_, oldest)| oldest.oldest <= newest);
             let kept = if needed { records } else { 0 };
             kept_records += u64::from(kept);
-            let cost = shape.copied_share((segment.live, kept));
+            let cost = shape.copied_share(segment.live, kept);
             let won = u64::from(shape.max_blocks) * 1024_u64.saturating_sub(cost) / 1024;
             let gains = cost <= WORTHWHILE && shape.gains(segment.live, kept);
             let won = if gains { won.max(1) as u32 } else { 0 };

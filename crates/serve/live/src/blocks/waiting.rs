@@ -75,12 +75,12 @@ pub struct Waiting {
 
 impl Waiting {
     /// So many blocks of room are kept in a pool from now on.
-    pub fn reserve(&mut self, (pool, blocks): (usize, u64)) {
+    pub fn reserve(&mut self, pool: usize, blocks: u64) {
         *self.reserved.entry(pool).or_default() += blocks;
     }
 
     /// So many blocks less.
-    pub fn release_reserved(&mut self, (pool, blocks): (usize, u64)) {
+    pub fn release_reserved(&mut self, pool: usize, blocks: u64) {
         if let Some(reserved) = self.reserved.get_mut(&pool) {
             *reserved -= blocks;
         }
@@ -309,7 +309,7 @@ impl BlockServer {
         }
         let (group, error) = (request.group, request.error);
         let (tenant, reserved) = (request.request.tenant, request.reserved);
-        self.waiting.release_reserved((self.content.streams.pool(tenant), reserved));
+        self.waiting.release_reserved(self.content.streams.pool(tenant), reserved);
         if error.is_some() {
             self.answer(open, error);
         } else if group > self.content.log.written() {

@@ -483,7 +483,7 @@ impl Node {
         let number = self.statuses.begin(ConnectionId::new(index), request, tenant, bytes);
         let token = self.token(NodePurpose::Status, number);
         let bytes = range.offset..range.offset + range.length;
-        let query = self.blocks.begin_allocation(io, token, (tenant, bytes), MAX_DEVICE_EXTENTS);
+        let query = self.blocks.begin_allocation(io, token, tenant, bytes, MAX_DEVICE_EXTENTS);
         match query {
             Some(query) => self.statuses.ask(number, query),
             None => self.status_known(number, Output::Nothing),
@@ -518,7 +518,7 @@ impl Node {
         for (place, context) in contexts.iter().enumerate() {
             let runs = match *context {
                 ALLOCATION => allocated(found, range.length, max_extents),
-                context => extents(&self.blocks, (tenant, context), range, max_extents),
+                context => extents(&self.blocks, tenant, context, range, max_extents),
             };
             let last = place + 1 == contexts.len();
             replies.extents(request, *context, &runs, last, connection.headers());
@@ -754,7 +754,8 @@ pub fn allocated(found: &[FileExtent], length: u64, max_extents: usize) -> Vec<S
 /// `max_extents`.
 pub fn extents(
     server: &BlockServer,
-    (tenant, context): (TenantId, u32),
+    tenant: TenantId,
+    context: u32,
     range: Range,
     max_extents: usize,
 ) -> Vec<StatusExtent> {

@@ -132,12 +132,7 @@ impl Sim {
     }
 
     /// From now on the sectors of a range of a file cannot be read.
-    pub fn make_unreadable(
-        &mut self,
-        file: FileId,
-        (offset, bytes): (u64, usize),
-        lasts: Unreadable,
-    ) {
+    pub fn make_unreadable(&mut self, file: FileId, offset: u64, bytes: usize, lasts: Unreadable) {
         self.files[file.index()].make_unreadable(offset, bytes, lasts);
     }
 
@@ -251,7 +246,7 @@ impl Sim {
             _ => None,
         };
         if let Some(error) = failed {
-            self.end_failed(number, (&op, fault), &covered);
+            self.end_failed(number, &op, fault, &covered);
             return Done { token, output: op.give_back(), error: Some(error) };
         }
         let (output, error) = match op {
@@ -290,7 +285,7 @@ impl Sim {
     }
 
     /// An operation fails: what was done of it is there.
-    fn end_failed(&mut self, number: u64, (op, fault): (&IoOp, Option<Fault>), covered: &[u64]) {
+    fn end_failed(&mut self, number: u64, op: &IoOp, fault: Option<Fault>, covered: &[u64]) {
         let share = match fault {
             Some(Fault::Partly(_, share)) => Some(share),
             Some(Fault::Stopped) => return,
@@ -410,15 +405,15 @@ impl Sim {
             IoOp::Write { file, offset, buffer } => {
                 let file = &mut self.files[file.index()];
                 let place = (offset + further) % file.bytes().max(1);
-                file.begin_write(number, (place, buffer), &done);
+                file.begin_write(number, place, buffer, &done);
             }
             IoOp::Zero { file, offset, length } | IoOp::Provision { file, offset, length } => {
                 let zeroes = vec![0; *length as usize];
-                self.files[file.index()].begin_write(number, (*offset, &zeroes), &done);
+                self.files[file.index()].begin_write(number, *offset, &zeroes, &done);
             }
             IoOp::Discard { file, offset, length } => {
                 let anything = vec![DISCARDED; *length as usize];
-                self.files[file.index()].begin_write(number, (*offset, &anything), &done);
+                self.files[file.index()].begin_write(number, *offset, &anything, &done);
             }
             _ => {}
         }
@@ -644,7 +639,7 @@ impl SimFile {
 
     /// A write begins, of which so much will be done: from now on a loss of power may leave it, or
     /// parts of it.
-    pub fn begin_write(&mut self, number: u64, (offset, bytes): (u64, &[u8]), done: &Fate) {
+    pub fn begin_write(&mut self, number: u64, offset: u64, bytes: &[u8], done: &Fate) {
         for part in done.kept(bytes.len()) {
             let offset = offset + part.start as u64;
             let bytes = bytes[part].to_vec();
@@ -722,11 +717,7 @@ impl SimFile {
         }
         for write in &self.volatile {
             let fate = if write.done { Some(Fate::Whole) } else { fates.next() };
-            left.begin_write(
-                write.number,
-                (write.offset, &write.bytes),
-                &fate.unwrap_or(Fate::Lost),
-            );
+            left.begin_write(write.number, write.offset, &write.bytes, &fate.unwrap_or(Fate::Lost));
             if !write.done || self.given_up {
                 left.end_write(write.number);
             }
@@ -880,14 +871,14 @@ mod tests {
     #[test]
     fn only_synced_writes_survive_unless_chosen() {
         let mut file = SimFile::new(16 << 10);
-        file.begin_write(1, (0, &[1; 4096]), &Fate::Whole);
+        file.begin_write(1, 0, &[1; 4096], &Fate::Whole);
         assert_eq!(byte(&file, 0), 0, "it is under way");
         file.end_write(1);
         assert_eq!(byte(&file, 0), 1);
         file.sync(|number| number == 1);
-        file.begin_write(2, (0, &[2; 4096]), &Fate::Whole);
+        file.begin_write(2, 0, &[2; 4096], &Fate::Whole);
         file.end_write(2);
-        file.begin_write(3, (4096, &[3; 8192]), &Fate::Whole);
+        file.begin_write(3, 4096, &[3; 8192], &Fate::Whole);
         assert_eq!(file.volatile().collect::<Vec<_>>(), [4096, 8192]);
         let lost = file.after_crash(&mut std::iter::repeat(Fate::Lost));
         assert_eq!([byte(&lost, 0), byte(&lost, 4096)], [1, 0]);
@@ -902,7 +893,7 @@ mod tests {
         let mut file = SimFile::new(16 << 10);
         for number in 1..=3_u8 {
             let offset = u64::from(number - 1) * 4096;
-            file.begin_write(number.into(), (offset, &[number; 4096]), &Fate::Whole);
+            file.begin_write(number.into(), offset, &[number; 4096], &Fate::Whole);
             if number < 3 {
                 file.end_write(number.into());
             }
@@ -950,10 +941,10 @@ mod tests {
         file.make_unreadable(4096, 1024, Unreadable::UntilWritten);
         file.make_unreadable(8192, 4096, Unreadable::ForEver);
         assert!(file.fails_read(0, 4096) && file.fails_read(0, 8192) && !file.fails_read(0, 4096));
-        file.begin_write(1, (4096, &[1; 512]), &Fate::Whole);
+        file.begin_write(1, 4096, &[1; 512], &Fate::Whole);
         file.end_write(1);
         assert!(!file.fails_read(4096, 512) && file.fails_read(4096, 4096));
-        file.begin_write(2, (4096, &[2; 8192]), &Fate::Whole);
+        file.begin_write(2, 4096, &[2; 8192], &Fate::Whole);
         file.end_write(2);
         assert!(!file.fails_read(4096, 4096) && file.fails_read(8192, 4096));
         let mut lost = file.after_crash(&mut std::iter::repeat(Fate::Lost));

@@ -52,16 +52,16 @@ pub enum CleaningLoss {
 /// Who knows which content is the newest.
 pub trait Owner {
     /// How the content of a block at a place stands.
-    fn standing(&self, block: (VolumeId, u64), place: Place) -> ContentStanding;
+    fn standing(&self, volume: VolumeId, number: u64, place: Place) -> ContentStanding;
     /// The block's content, which lay at `from`, lies elsewhere from now on.
-    fn moved(&mut self, block: (VolumeId, u64), from: Place, to: &Appended);
+    fn moved(&mut self, volume: VolumeId, number: u64, from: Place, to: &Appended);
     /// The stream of a block's content, which lies at a place and is about to be moved.
-    fn stream(&mut self, log: &Log, block: (VolumeId, u64), from: Place) -> usize;
+    fn stream(&mut self, log: &Log, volume: VolumeId, number: u64, from: Place) -> usize;
     /// Whether the content of a block that stands clean is to be forgotten instead of moved.
-    fn is_cold(&self, block: (VolumeId, u64), place: Place) -> bool;
+    fn is_cold(&self, volume: VolumeId, number: u64, place: Place) -> bool;
     /// The content of a block that stands clean is damaged or could not be read, or is cold: it is
     /// forgotten, before the cleaner goes on.
-    fn forget(&mut self, block: (VolumeId, u64), loss: CleaningLoss);
+    fn forget(&mut self, volume: VolumeId, number: u64, loss: CleaningLoss);
     /// Whether older content of one of the blocks can still be appended: a step of a block that
     /// has left is under way.
     fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool;
@@ -155,7 +155,9 @@ impl Cleaner {
     /// The records of the segment were read. Errors: see [`CleaningError`].
     pub fn records(
         &mut self,
-        (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
+        log: &mut Log,
+        owner: &mut impl Owner,
+        io: &mut impl Io,
         records: Result<Vec<FooterRecord>, IoError>,
     ) -> Result<(), CleaningError> {
         let Ok(records) = records else {
@@ -202,11 +204,13 @@ impl Cleaner {
             let block = (record.volume, record.number);
             if record.kind.has_data() {
                 let place = log.set().place(self.victim, page);
-                match owner.standing(block, place) {
+                match owner.standing(record.volume, record.number, place) {
                     ContentStanding::Dead => {}
                     ContentStanding::Changing => return Ok(()),
-                    ContentStanding::Clean if owner.is_cold(block, place) => {
-                        owner.forget(block, CleaningLoss::Cold);
+                    ContentStanding::Clean
+                        if owner.is_cold(record.volume, record.number, place) =>
+                    {
+                        owner.forget(record.volume, record.number, CleaningLoss::Cold);
                         forgotten.push(FooterRecord { record, page });
                     }
                     ContentStanding::Clean | ContentStanding::Dirty => {
@@ -214,7 +218,7 @@ impl Cleaner {
                         *reads += 1;
                     }
                 }
-            } else if owner.may_return(block.0, record.blocks())
+            } else if owner.may_return(record.volume, record.blocks())
                 || log.holds_older(record.version, self.victim)
             {
                 let entry = LogEntry::Note(record.kind);
@@ -233,8 +237,12 @@ impl Cleaner {
     /// A block was read. Errors: as for [`Cleaner::go_on`]; the block is read again later.
     pub fn read(
         &mut self,
-        (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
-        (caller, data, result): (u64, Buffer, Result<(), IoError>),
+        log: &mut Log,
+        owner: &mut impl Owner,
+        io: &mut impl Io,
+        caller: u64,
+        data: Buffer,
+        result: Result<(), IoError>,
     ) -> Result<(), CleaningError> {
         let CleaningPhase::Moving { records, reads, found, .. } = &mut self.phase else {
             return Ok(());
@@ -261,8 +269,9 @@ impl Cleaner {
         let CleaningPhase::Moving { found, .. } = &self.phase else { return false };
         found.iter().any(|(placed, _, result)| {
             let place = log.set().place(self.victim, placed.page);
-            let block = (placed.record.volume, placed.record.number);
-            result.is_err() && owner.standing(block, place) == ContentStanding::Dirty
+            let record = &placed.record;
+            result.is_err()
+                && owner.standing(record.volume, record.number, place) == ContentStanding::Dirty
         })
     }
 
@@ -290,9 +299,9 @@ impl Cleaner {
             let record = placed.record;
             let block = (record.volume, record.number);
             let place = log.set().place(self.victim, placed.page);
-            let standing = owner.standing(block, place);
+            let standing = owner.standing(record.volume, record.number, place);
             let dirty = standing == ContentStanding::Dirty;
-            let sum = data_checksum(block.0, block.1, &data);
+            let sum = data_checksum(record.volume, record.number, &data);
             let damaged = result.is_err()
                 || record.kind.checksum() != Some(sum)
                 || matches!(record.kind, LogRecordKind::Damaged { .. });
@@ -304,7 +313,7 @@ impl Cleaner {
                 }
                 ContentStanding::Clean if damaged => {
                     // A step may still read it: the segment waits until it is dead.
-                    owner.forget(block, CleaningLoss::Damaged);
+                    owner.forget(record.volume, record.number, CleaningLoss::Damaged);
                     forgotten.push(placed);
                     continue;
                 }
@@ -318,11 +327,11 @@ impl Cleaner {
             let checksum = record.kind.checksum();
             let entry = LogEntry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
-            self.stream = owner.stream(log, block, place);
+            self.stream = owner.stream(log, record.volume, record.number, place);
             let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
             match log.append(io, point, true, block, version, entry) {
                 Ok(appended) => {
-                    owner.moved(block, place, &appended);
+                    owner.moved(record.volume, record.number, place, &appended);
                     log.note_dead(place);
                     self.moved += 1;
                     log.give_back(data);

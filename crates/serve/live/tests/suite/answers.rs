@@ -11,13 +11,14 @@ use cachewright_types::TenantId;
 use std::ops::Range;
 
 /// Reads a block of a tenant.
-pub fn read_block(parts: (&mut BlockServer, &mut Sim), tenant: u16, block: u64) -> BlockAnswer {
-    read_bytes(parts, tenant, block * BLOCK..(block + 1) * BLOCK)
+pub fn read_block(server: &mut BlockServer, sim: &mut Sim, tenant: u16, block: u64) -> BlockAnswer {
+    read_bytes(server, sim, tenant, block * BLOCK..(block + 1) * BLOCK)
 }
 
 /// Reads some bytes of a tenant.
 pub fn read_bytes(
-    (server, sim): (&mut BlockServer, &mut Sim),
+    server: &mut BlockServer,
+    sim: &mut Sim,
     tenant: u16,
     bytes: Range<u64>,
 ) -> BlockAnswer {

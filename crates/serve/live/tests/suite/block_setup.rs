@@ -188,7 +188,7 @@ pub fn served(
         if setting.divided_ns > 0 {
             let total_blocks = setting.quotas.blocks().iter().sum();
             let tenants = setting.served.len();
-            server.divide_by(wandering((tenants, total_blocks), setting.divided_ns));
+            server.divide_by(wandering(tenants, total_blocks, setting.divided_ns));
         }
         server.set_background(setting.background);
         (server, restored)

@@ -196,7 +196,7 @@ impl World {
         let (tag, tenant) = (self.tags, self.tenant_of(volume).unwrap());
         let bytes = sectors.start * SECTOR..sectors.end * SECTOR;
         let token = Token(LOOKS | tag);
-        let query = self.server.begin_allocation(&mut self.sim, token, (tenant, bytes), 4);
+        let query = self.server.begin_allocation(&mut self.sim, token, tenant, bytes, 4);
         let (query, unanswered) = (query.unwrap(), self.open.keys().copied().collect());
         self.looks.insert(tag, Look { tenant: volume, sectors, query, unanswered });
     }
@@ -213,7 +213,7 @@ impl World {
             let within = at / SECTOR..(at + bytes).div_ceil(SECTOR);
             at += bytes;
             for sector in within.filter(|_| is_hole) {
-                self.check_sector((tag, &unanswered), (tenant, sector), 0);
+                self.check_sector(tag, &unanswered, tenant, sector, 0);
                 self.holes += 1;
             }
         }
@@ -320,19 +320,14 @@ impl World {
     fn check_read(&mut self, answer: &BlockAnswer, asked: &Asked) {
         for (sector, bytes) in asked.sectors.clone().zip(answer.data.chunks(SECTOR as usize)) {
             let found = value_of(bytes, &self.context);
-            self.check_sector((answer.tag, &BTreeSet::new()), (asked.tenant, sector), found);
+            self.check_sector(answer.tag, &BTreeSet::new(), asked.tenant, sector, found);
         }
         assert_eq!(answer.data.len() as u64, (asked.sectors.end - asked.sectors.start) * SECTOR);
     }
 
     /// A request that was submitted under this number, and need not see some before it, may read
     /// this in a sector.
-    fn check_sector(
-        &self,
-        (tag, unseen): (u64, &BTreeSet<u64>),
-        (tenant, sector): (u16, u64),
-        found: u64,
-    ) {
+    fn check_sector(&self, tag: u64, unseen: &BTreeSet<u64>, tenant: u16, sector: u64, found: u64) {
         let known = &self.sectors[&(tenant, sector)];
         // A write that may fail is there for sure when it was answered.
         let (open, may_fail) = (&self.open, self.may_fail);
@@ -424,8 +419,8 @@ impl World {
     pub fn check_killed(&self, mut sim: Sim, reads: bool) {
         let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
         let context = format!("{}, killed", self.context);
-        let volumes = (&self.setting, false);
-        let before = reads.then(|| content_of((&mut server, &mut sim), volumes, &context));
+        let before =
+            reads.then(|| content_of(&mut server, &mut sim, &self.setting, false, &context));
         for tenant in 0..self.setting.served.len() {
             let request = BlockRequest {
                 tag: 1,
@@ -441,7 +436,7 @@ impl World {
         }
         let mut sim = sim.crash(Seed(1), std::iter::repeat(Fate::Lost));
         let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
-        let after = content_of((&mut server, &mut sim), volumes, &context);
+        let after = content_of(&mut server, &mut sim, &self.setting, false, &context);
         self.check_kept(&after);
         if let Some(before) = before {
             assert!(before == after, "{context}: {before:?} was flushed, {after:?} is there");
@@ -532,7 +527,7 @@ impl World {
         let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
         for tenant in 0..TENANTS {
             for block in 0..self.setting.blocks {
-                let answer = read_block((&mut server, &mut sim), tenant, block);
+                let answer = read_block(&mut server, &mut sim, tenant, block);
                 failed += usize::from(answer.result.is_err());
                 let allowed = answer.result.is_ok() || damaged.contains(&(tenant, block));
                 assert!(allowed, "{}: block {block} of {tenant}", self.context);
@@ -572,8 +567,8 @@ impl World {
     pub fn check_left(&self, mut sim: Sim) {
         self.check_clean(&mut sim);
         let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
-        let parts = (&mut server, &mut sim);
-        let found = content_of(parts, (&self.setting, self.may_fail), &self.context);
+        let (setting, may_fail) = (&self.setting, self.may_fail);
+        let found = content_of(&mut server, &mut sim, setting, may_fail, &self.context);
         self.check_found(&found);
     }
 
@@ -582,8 +577,8 @@ impl World {
     pub fn check_read_again(&self, mut sim: Sim) {
         let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
         let mut read = || {
-            let parts = (&mut server, &mut sim);
-            content_of(parts, (&self.setting, self.may_fail), &self.context)
+            let (setting, may_fail) = (&self.setting, self.may_fail);
+            content_of(&mut server, &mut sim, setting, may_fail, &self.context)
         };
         let (first, again) = (read(), read());
         assert!(first == again, "{}: {first:?} was read, then {again:?}", self.context);
@@ -607,8 +602,8 @@ impl World {
             self.submit(BlockOp::Flush, volume, 0..0, false);
         }
         self.drain();
-        let parts = (&mut self.server, &mut self.sim);
-        let found = content_of(parts, (&self.setting, false), &self.context);
+        let (server, sim) = (&mut self.server, &mut self.sim);
+        let found = content_of(server, sim, &self.setting, false, &self.context);
         self.check_found(&found);
         self.given_up.extend(given_up);
         self.go_on_with(found);
@@ -626,8 +621,8 @@ impl World {
         self.running = self.setting.served.iter().map(|(volume, _)| Some(*volume)).collect();
         self.open.clear();
         self.looks.clear();
-        let parts = (&mut self.server, &mut self.sim);
-        content_of(parts, (&self.setting, self.may_fail), &self.context)
+        let (server, sim) = (&mut self.server, &mut self.sim);
+        content_of(server, sim, &self.setting, self.may_fail, &self.context)
     }
 
     /// A volume is served again; quotas are as they were, with one block for it.
@@ -753,8 +748,10 @@ impl World {
 
 /// What clients read of all sectors.
 fn content_of(
-    (server, sim): (&mut BlockServer, &mut Sim),
-    (setting, may_fail): (&Setting, bool),
+    server: &mut BlockServer,
+    sim: &mut Sim,
+    setting: &Setting,
+    may_fail: bool,
     context: &str,
 ) -> Found {
     let mut found = BTreeMap::new();
@@ -766,7 +763,7 @@ fn content_of(
     for (tenant, volume) in served {
         for block in 0..setting.blocks_of(volume) {
             let end = ((block + 1) * BLOCK).min(setting.sectors_of(volume) * SECTOR);
-            let answer = read_bytes((server, sim), tenant as u16, block * BLOCK..end);
+            let answer = read_bytes(server, sim, tenant as u16, block * BLOCK..end);
             assert!(may_fail || answer.result.is_ok(), "{context}: block {block} of {volume}");
             for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
                 found.insert((volume, block * 8 + at as u64), value_of(bytes, context));

@@ -17,12 +17,7 @@ fn decide(cache: &mut dyn AnyCache, op: Op, tenant: u16, bytes: Range<u64>) {
 
 /// The same request for a cache alone: zeroes are written at the edges and trimmed inside. A change
 /// to the end of the volume, which has `sectors` sectors, is one of the whole last block.
-fn decide_as(
-    cache: &mut dyn AnyCache,
-    (op, tenant): (BlockOp, u16),
-    found: Range<u64>,
-    sectors: u64,
-) {
+fn decide_as(cache: &mut dyn AnyCache, op: BlockOp, tenant: u16, found: Range<u64>, sectors: u64) {
     let is_last = op != BlockOp::Read && found.end == sectors;
     let end = if is_last { found.end.next_multiple_of(8) } else { found.end };
     let bytes = found.start * 512..end * 512;
@@ -74,7 +69,7 @@ fn the_server_hits_admits_and_evicts_as_the_cache_alone() {
             for _ in 0..300 {
                 let op = ALL_OPS[rng.below(ALL_OPS.len() as u64) as usize];
                 let (tenant, sectors) = (rng.below(2) as u16, any_sectors(&mut rng, all));
-                decide_as(alone.as_mut(), (op, tenant), sectors.clone(), all);
+                decide_as(alone.as_mut(), op, tenant, sectors.clone(), all);
                 world.submit(op, tenant, sectors, false);
                 for _ in 0..rng.below(10) {
                     world.step();

@@ -88,11 +88,7 @@ const SHORT: [(BlockOp, u16, u64, bool); 9] = [
 
 /// A short world in which one change of the first backing device fails. The server is killed or
 /// loses power now and then, or both at each step if `often`. Returns whether one has failed.
-fn short_world(
-    (mode, failure): (WriteMode, Fault),
-    (from, together): (u64, bool),
-    rng: &mut Rng,
-) -> bool {
+fn short_world(mode: WriteMode, failure: Fault, from: u64, together: bool, rng: &mut Rng) -> bool {
     let mut setting = Setting::of("lru", mode);
     (setting.quotas, setting.blocks) = (Quotas::Shared(2), 2);
     let mut world = World::new(setting, Seed(from));
@@ -146,8 +142,8 @@ fn a_backing_device_may_fail_at_any_operation() {
                     Fault::Partly(error, Share::All),
                     Fault::Partly(error, some),
                 ];
-                let worlds_of = failures
-                    .map(|failure| short_world((mode, failure), (from, together), &mut rng));
+                let worlds_of =
+                    failures.map(|failure| short_world(mode, failure, from, together, &mut rng));
                 worlds += worlds_of.len();
                 if !worlds_of.contains(&true) {
                     break;
@@ -184,7 +180,7 @@ fn spoil(world: &mut World, rng: &mut Rng, files: &[FileId], first: u64, bytes: 
     let sectors = 1 + rng.below(8);
     let start = page + rng.below(9 - sectors) * 512;
     let lasts = any_lasting(rng);
-    world.sim.make_unreadable(file, (start, sectors as usize * 512), lasts);
+    world.sim.make_unreadable(file, start, sectors as usize * 512, lasts);
 }
 
 /// Pages of the cache cannot be read while it serves; at the next start they can.

@@ -564,8 +564,10 @@ const SHORT: [(BlockOp, u16, u64, bool); 9] = [
 /// A short world in which a device fails from one of its operations on; power is lost now and then
 /// behind, or at each step if `often`. Returns whether it failed, and how often a mark was found.
 fn short_world(
-    (kind, from): (Failing, u64),
-    (devices, failing): (usize, usize),
+    kind: Failing,
+    from: u64,
+    devices: usize,
+    failing: usize,
     together: bool,
     rng: &mut Rng,
 ) -> (bool, u64) {
@@ -604,10 +606,10 @@ fn a_device_may_fail_at_any_operation() {
     let mut rng = Seed(5).rng();
     let (mut worlds, mut marked) = (0, 0);
     for kind in KINDS {
-        for devices in [(1, 0), (2, 0), (2, 1)] {
+        for (devices, failing) in [(1, 0), (2, 0), (2, 1)] {
             for together in [false, true] {
                 for from in 0.. {
-                    let found = short_world((kind, from), devices, together, &mut rng);
+                    let found = short_world(kind, from, devices, failing, together, &mut rng);
                     (worlds, marked) = (worlds + 1, marked + found.1);
                     if !found.0 {
                         break;

@@ -27,7 +27,7 @@ fn errors(world: &World, mut sim: Sim) -> usize {
         let mut errors = 0;
         for tenant in 0..TENANTS {
             for block in 0..world.setting.blocks {
-                let answer = read_block((&mut server, &mut sim), tenant, block);
+                let answer = read_block(&mut server, &mut sim, tenant, block);
                 if answer.result.is_err() {
                     errors += 1;
                     continue;

@@ -28,7 +28,7 @@ impl Partitioner for Wandering {
 }
 
 /// Divides so many blocks among so many tenants every `interval_ns`.
-pub fn wandering((tenants, total_blocks): (usize, u32), interval_ns: u64) -> Division {
+pub fn wandering(tenants: usize, total_blocks: u32, interval_ns: u64) -> Division {
     let partitioner = Box::new(Wandering(Seed(interval_ns).derive("quotas").rng()));
     let control =
         Control::new(partitioner, vec![TenantConstants::default(); tenants], total_blocks);

@@ -335,7 +335,7 @@ fn with_unreadable_page(mode: WriteMode, block: u64) -> World {
     let mut world = World::new(Setting::of("lru", mode), Seed(1));
     world.context = format!("{mode:?}");
     let device = world.files.1[0];
-    world.sim.make_unreadable(device, (block * BLOCK, 512), Unreadable::UntilWritten);
+    world.sim.make_unreadable(device, block * BLOCK, 512, Unreadable::UntilWritten);
     world.may_fail = true;
     world
 }

@@ -146,14 +146,14 @@ impl Served {
 
     /// The same, with headers of 32 bytes.
     pub fn connect_extended(&mut self, export: &str) -> Guest {
-        let guest = self.guest_of(export, (None, true));
+        let guest = self.guest_of(export, None, true);
         assert!(guest.opened, "the export is open");
         guest
     }
 
     /// A client that asks for this export, over TLS if it has one.
     pub fn guest(&mut self, export: &str, tls: Option<ClientConnection>) -> Guest {
-        self.guest_of(export, (tls, false))
+        self.guest_of(export, tls, false)
     }
 
     /// A client that asks for this export at another listener.
@@ -167,7 +167,8 @@ impl Served {
     fn guest_of(
         &mut self,
         export: &str,
-        (tls, extended_headers): (Option<ClientConnection>, bool),
+        tls: Option<ClientConnection>,
+        extended_headers: bool,
     ) -> Guest {
         let settings = ClientSettings {
             extended_headers,

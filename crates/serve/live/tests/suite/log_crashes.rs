@@ -36,10 +36,10 @@ fn act(world: &mut World, rng: &mut Rng, value: u64) {
             world.write(block, value, dirty);
         }
         10 => {
-            world.note_range(block, 1, true);
+            world.note_range(block.0, block.1, 1, true);
         }
         11 => {
-            world.note_range(block, rng.below(6) as u32 + 1, rng.below(2) == 0);
+            world.note_range(block.0, block.1, rng.below(6) as u32 + 1, rng.below(2) == 0);
         }
         12 => world.sync(),
         13 => world.commit(),
@@ -98,7 +98,7 @@ fn every_subset_of_pending_writes_is_a_prefix() {
             let block = (VolumeId(place % 2), u64::from(place / 3));
             match script / 3_u64.pow(place) % 3 {
                 0 => assert!(world.write(block, u64::from(place) + 1, true)),
-                1 => assert!(world.note_range((block.0, 0), 2, true)),
+                1 => assert!(world.note_range(block.0, 0, 2, true)),
                 _ => world.sync(),
             }
             world.commit();

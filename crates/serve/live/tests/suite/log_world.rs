@@ -43,29 +43,29 @@ pub struct Blocks {
 }
 
 impl Owner for Blocks {
-    fn standing(&self, block: Block, place: Place) -> ContentStanding {
-        match self.live.get(&block).filter(|live| live.place == place) {
+    fn standing(&self, volume: VolumeId, number: u64, place: Place) -> ContentStanding {
+        match self.live.get(&(volume, number)).filter(|live| live.place == place) {
             None => ContentStanding::Dead,
             Some(Live { dirty: true, .. }) => ContentStanding::Dirty,
             Some(_) => ContentStanding::Clean,
         }
     }
 
-    fn moved(&mut self, block: Block, _from: Place, to: &Appended) {
-        if let Some(live) = self.live.get_mut(&block) {
+    fn moved(&mut self, volume: VolumeId, number: u64, _from: Place, to: &Appended) {
+        if let Some(live) = self.live.get_mut(&(volume, number)) {
             live.place = to.place;
         }
     }
 
-    fn stream(&mut self, _log: &Log, _block: Block, _from: Place) -> usize {
+    fn stream(&mut self, _log: &Log, _volume: VolumeId, _number: u64, _from: Place) -> usize {
         1
     }
 
-    fn is_cold(&self, _block: Block, _place: Place) -> bool {
+    fn is_cold(&self, _volume: VolumeId, _number: u64, _place: Place) -> bool {
         false
     }
 
-    fn forget(&mut self, _block: Block, _loss: CleaningLoss) {
+    fn forget(&mut self, _volume: VolumeId, _number: u64, _loss: CleaningLoss) {
         unreachable!("no read fails here");
     }
 
@@ -202,7 +202,7 @@ impl World {
     }
 
     /// Takes blocks out of the cache, or notes that the backing device has them.
-    pub fn note_range(&mut self, (volume, start): Block, blocks: u32, gone: bool) -> bool {
+    pub fn note_range(&mut self, volume: VolumeId, start: u64, blocks: u32, gone: bool) -> bool {
         let decision = self.blocks.decision + 1;
         let kind =
             if gone { LogRecordKind::Gone { blocks } } else { LogRecordKind::Cleaned { blocks } };
@@ -302,11 +302,11 @@ impl World {
 
     fn take(&mut self, events: Vec<LogEvent>) {
         for event in events {
-            let parts = (&mut self.log, &mut self.blocks, &mut self.sim);
+            let (log, blocks, sim) = (&mut self.log, &mut self.blocks, &mut self.sim);
             let result: Result<(), CleaningError> = match event {
-                LogEvent::Records(_, records) => self.cleaner.records(parts, records),
+                LogEvent::Records(_, records) => self.cleaner.records(log, blocks, sim, records),
                 LogEvent::Read(caller, data, result) if caller >= CLEANER => {
-                    self.cleaner.read(parts, (caller, data, result))
+                    self.cleaner.read(log, blocks, sim, caller, data, result)
                 }
                 LogEvent::Read(caller, data, _) => {
                     let value = self.reads[&caller];

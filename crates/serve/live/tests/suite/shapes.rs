@@ -125,15 +125,16 @@ impl Client {
     /// A request for some pages, carried out to its end within so many operations; its data.
     fn ask(
         &mut self,
-        (server, sim): (&mut BlockServer, &mut Sim),
+        server: &mut BlockServer,
+        sim: &mut Sim,
         op: BlockOp,
-        pages: (u16, std::ops::Range<u64>),
+        tenant: u16,
+        pages: std::ops::Range<u64>,
         bound: u64,
         text: &str,
     ) {
         self.tags += 1;
-        let (tenant, range) = pages;
-        let length = (range.end - range.start) * 4096;
+        let length = (pages.end - pages.start) * 4096;
         let value = (self.tags % 251) as u8 + 1;
         let data = match op {
             BlockOp::Write => Buffer::copy_of(&vec![value; length as usize]),
@@ -143,7 +144,7 @@ impl Client {
             tag: self.tags,
             tenant: TenantId(tenant),
             op,
-            offset: range.start * 4096,
+            offset: pages.start * 4096,
             length,
             durable: self.tags.is_multiple_of(5),
             data,
@@ -163,7 +164,7 @@ impl Client {
             done.into_iter().for_each(|done| server.on_done(sim, done));
         };
         assert_eq!((answer.tag, answer.result), (self.tags, Ok(())), "{text}");
-        for (at, page) in range.enumerate() {
+        for (at, page) in pages.enumerate() {
             match op {
                 BlockOp::Read => {
                     let found = &answer.data[at * 4096..(at + 1) * 4096];
@@ -208,8 +209,7 @@ fn each_request_is_answered_within_a_bounded_number_of_operations_in_every_shape
             // Each block may be filled, written, driven out and moved, and the log cleaned round
             // and round for each piece.
             let bound = 2000 + 40 * length + 400 * log_pages;
-            let parts = (&mut server, &mut sim);
-            client.ask(parts, op, (tenant, start..start + length), bound, &text);
+            client.ask(&mut server, &mut sim, op, tenant, start..start + length, bound, &text);
         }
         server.close(&mut sim);
         let mut done = Vec::new();

@@ -14,7 +14,7 @@ fn small(policy: &'static str, mode: WriteMode, blocks: u32) -> Setting {
 }
 
 /// Requests of 256 KiB over a whole volume, so many under way at once.
-fn copy(world: &mut World, rng: &mut Rng, (op, tenant): (BlockOp, u16), depth: usize) {
+fn copy(world: &mut World, rng: &mut Rng, op: BlockOp, tenant: u16, depth: usize) {
     for first in (0..world.setting.blocks).step_by(64) {
         world.submit(op, tenant, first * 8..(first + 64) * 8, false);
         while world.unanswered() >= depth && world.step() {}
@@ -36,12 +36,12 @@ fn a_volume_twice_as_large_as_the_cache_is_written_and_read_at_once() {
         let mut world = World::new(small(policy, mode, blocks), Seed(seed));
         world.context = format!("{policy}, {mode:?}, seed {seed}");
         for round in 0..3 {
-            copy(&mut world, &mut rng, (BlockOp::Write, round % 2), 64);
+            copy(&mut world, &mut rng, BlockOp::Write, round % 2, 64);
             if round == 1 {
                 world.crash(&mut rng, 1);
             }
-            copy(&mut world, &mut rng, (BlockOp::Read, round % 2), 64);
-            copy(&mut world, &mut rng, (BlockOp::Read, 1 - round % 2), 64);
+            copy(&mut world, &mut rng, BlockOp::Read, round % 2, 64);
+            copy(&mut world, &mut rng, BlockOp::Read, 1 - round % 2, 64);
         }
         assert!(world.server.counts().cleaned > 10, "{:?}", world.server.counts());
     }

@@ -75,7 +75,7 @@ fn start(world: &World, mut sim: Sim) -> Option<usize> {
     let mut errors = 0;
     for tenant in 0..TENANTS {
         for block in 0..world.setting.blocks {
-            let answer = read_block((&mut server, &mut sim), tenant, block);
+            let answer = read_block(&mut server, &mut sim, tenant, block);
             if answer.result.is_err() {
                 errors += 1;
             } else if !has_lost {

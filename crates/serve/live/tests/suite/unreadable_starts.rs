@@ -26,7 +26,7 @@ fn spoil(world: &World, sim: &mut Sim, rng: &mut Rng) {
             _ => rng.below(segment / BLOCK),
         };
         let lasts = any_lasting(rng);
-        sim.make_unreadable(device, (start + page * BLOCK, BLOCK as usize), lasts);
+        sim.make_unreadable(device, start + page * BLOCK, BLOCK as usize, lasts);
     }
 }
 
@@ -89,7 +89,7 @@ fn what_is_doubtful_stays_so_when_the_footer_that_says_so_cannot_be_read() {
             for page in [start, start + segment_bytes - BLOCK] {
                 let (mut left, device) = (lose_all(&world), world.files.0[0]);
                 left.heal();
-                left.make_unreadable(device, (page, BLOCK as usize), Unreadable::UntilWritten);
+                left.make_unreadable(device, page, BLOCK as usize, Unreadable::UntilWritten);
                 unread += world.restart_unreadable(left).unwrap_or_default();
             }
         }

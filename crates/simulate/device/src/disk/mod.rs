@@ -54,7 +54,7 @@ impl Disk {
         let geometry = DiskGeometry::new(&settings.shape()?);
         let weight = |share: f64| geometry.track_at(share) as f64;
         let curve = SeekCurve::fit(settings.seeks(), geometry.cylinders(), weight)
-            .map_err(|bounds| settings.refuse_average(bounds))?;
+            .map_err(|(low, high)| settings.refuse_average(low, high))?;
         let sector_bytes = u64::from(settings.sector_bytes);
         let segment = settings.buffer.0 / u64::from(settings.segments.max(1)) / sector_bytes;
         let ahead = settings.read_ahead.0 / sector_bytes;
@@ -360,7 +360,7 @@ impl DiskSettings {
     }
 
     /// The refusal of an average seek that no curve has.
-    fn refuse_average(&self, (low, high): (u64, u64)) -> SettingError {
+    fn refuse_average(&self, low: u64, high: u64) -> SettingError {
         let (single, full) = (self.single_track, self.full_stroke);
         SettingError {
             key: "average_seek".to_owned(),

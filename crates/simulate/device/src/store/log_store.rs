@@ -128,7 +128,7 @@ impl LogStore {
         range: (u64, u64),
         tenant: TenantId,
     ) {
-        self.beneath.send(self.now_ns, command, (op, range), tenant);
+        self.beneath.send(self.now_ns, command, op, range, tenant);
     }
 
     /// When something next happens; never if nothing does.

@@ -150,7 +150,8 @@ impl Beneath {
         &mut self,
         now_ns: u64,
         command: SubCommand,
-        (op, range): (Op, (u64, u64)),
+        op: Op,
+        range: (u64, u64),
         tenant: TenantId,
     ) {
         let tag = self.commands.insert(command) as u64;

@@ -157,7 +157,8 @@ impl Lives {
         &mut self,
         life: u32,
         of_requests: bool,
-        (depth, max_pages): (u32, u32),
+        depth: u32,
+        max_pages: u32,
     ) -> Option<ReadyRun> {
         let found = self.all.get_mut(life as usize)?;
         if !found.is_open() || found.appends >= depth {

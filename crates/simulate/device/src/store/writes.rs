@@ -106,8 +106,8 @@ impl LogStore {
     /// Appends to an open life what is ready from its first such page on: of requests, or else of
     /// cleaning. False when there is nothing or the segment has enough under way.
     pub(super) fn append(&mut self, life: u32, of_requests: bool) -> bool {
-        let bounds = (self.settings.append_depth, self.sizes.max_pages());
-        let run = self.lives.begin_append(life, of_requests, bounds);
+        let depth = self.settings.append_depth;
+        let run = self.lives.begin_append(life, of_requests, depth, self.sizes.max_pages());
         let Some(ReadyRun { first, pages, write }) = run else { return false };
         if !of_requests {
             self.moves.begin();

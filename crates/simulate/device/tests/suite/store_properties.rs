@@ -64,7 +64,8 @@ const DEVICES: [(&str, &[(&str, &str)]); 4] = [
 
 fn answer(
     steps: &[Step],
-    (which, shape): (usize, &Shape<'_>),
+    which: usize,
+    shape: &Shape<'_>,
     pairs: &[(&str, &str)],
 ) -> Vec<Completion> {
     let (name, parameters) = DEVICES[which];
@@ -104,11 +105,11 @@ proptest! {
             ("initial", initial), ("append_depth", depths.0), ("move_depth", depths.1),
             ("move_depth_busy", depths.2), ("command", command), ("reset_time", reset_time),
         ];
-        let done = answer(&steps, (which, &shape), &pairs);
+        let done = answer(&steps, which, &shape, &pairs);
         let mut tags: Vec<u64> = done.iter().map(|one| one.tag).collect();
         prop_assert!(done.is_sorted_by_key(|one| one.finished));
         tags.sort_unstable();
         prop_assert_eq!(tags, (0..steps.len() as u64).collect::<Vec<_>>());
-        prop_assert_eq!(done, answer(&steps, (which, &shape), &pairs));
+        prop_assert_eq!(done, answer(&steps, which, &shape, &pairs));
     }
 }

@@ -613,12 +613,13 @@ fn done(used: &Use) -> (u64, u64) {
 /// What a device spent by part, if it is known.
 fn device_energy(device: &DeviceUse, end_ns: u64) -> Option<DeviceEnergy> {
     let joules = device.report.energy.joules()?;
-    let rates = rates(joules, end_ns, done(&device.used));
+    let (requests, bytes) = done(&device.used);
+    let rates = rates(joules, end_ns, requests, bytes);
     Some(DeviceEnergy { rates, parts: device.report.energy.parts().iter().copied().collect() })
 }
 
 /// Joules as a power, and over what they were spent for; nothing where that is nothing.
-fn rates(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> EnergyRates {
+fn rates(joules: f64, end_ns: u64, requests: u64, bytes: u64) -> EnergyRates {
     let each = |amount: f64| (amount > 0.0).then(|| joules / amount);
     EnergyRates {
         joules,
@@ -638,8 +639,8 @@ fn total_energy(times: &Times) -> Option<TotalEnergy> {
         return None;
     }
     let total = times.total();
-    let done = (total.responses().count(), total.bytes);
-    let rates = rates(known.iter().sum(), times.end_ns, done);
+    let requests = total.responses().count();
+    let rates = rates(known.iter().sum(), times.end_ns, requests, total.bytes);
     Some(TotalEnergy { rates, unknown_devices: devices.len() - known.len() })
 }
 

@@ -232,7 +232,7 @@ impl Job<'_> {
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(stack, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
-                let found = run_ssd(&replay, (drive, page_shift), control, wanted, progress);
+                let found = run_ssd(&replay, drive, page_shift, control, wanted, progress);
                 found.map(|mut times| {
                     times.channels.layout = map;
                     times

@@ -169,7 +169,8 @@ fn facts(
     workload: &MergedRequests,
     tenant: &TenantSpec,
     index: u16,
-    (part, counts): (&str, [u64; 4]),
+    part: &str,
+    counts: [u64; 4],
 ) -> Result<DriveTenantFacts, ExperimentError> {
     let format = formats::format_of(&tenant.path, &tenant.open)?.name.to_owned();
     let skipped = workload.skipped(index).cloned().unwrap_or_default();
@@ -235,10 +236,8 @@ impl ScriptReader<'_> {
             }
         }
         let each = spec.tenants.iter().zip(&counts).enumerate();
-        each.map(|(index, (tenant, counts))| {
-            facts(&workload, tenant, index as u16, (part, *counts))
-        })
-        .collect()
+        each.map(|(index, (tenant, counts))| facts(&workload, tenant, index as u16, part, *counts))
+            .collect()
     }
 
     fn space(&mut self, tenant: &str, volume: &str) -> u32 {

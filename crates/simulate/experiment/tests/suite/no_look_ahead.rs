@@ -200,8 +200,8 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         clock: None,
         capacity_blocks: CAPACITY,
     };
-    let drive = (drive.unwrap(), page_shift);
-    run_ssd(&replay, drive, Some(control), wanted(steps, true), &mut |_| true).unwrap();
+    run_ssd(&replay, drive.unwrap(), page_shift, Some(control), wanted(steps, true), &mut |_| true)
+        .unwrap();
     entries_of(&log)
 }
 

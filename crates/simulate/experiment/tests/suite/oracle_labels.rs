@@ -204,9 +204,10 @@ fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
         let uncached_soon = requeue_hits;
         let settings = RcRnnSettings { requeue_hits, uncached_soon, ..Default::default() };
         let labels = found.caching_labels();
-        let asked = (found.blocks.as_slice(), found.flags.as_slice());
-        let (blocks, count) = (found.labels.capacity_blocks, labels.len());
-        let tally = replay(asked, &labels, blocks, &settings, 0..count).unwrap();
+        let capacity = found.labels.capacity_blocks;
+        let tally =
+            replay(&found.blocks, &found.flags, &labels, capacity, &settings, 0..labels.len())
+                .unwrap();
         assert_eq!(tally.accesses, found.labels.counts.accesses());
         tally.hits as f64 / found.labels.counts.hits() as f64
     };

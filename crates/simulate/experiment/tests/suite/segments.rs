@@ -50,7 +50,9 @@ fn drive(name: &str) -> Folder {
 fn found(
     folder: &Folder,
     stack: &str,
-    (granules, steps, threads): (u32, u32, usize),
+    granules: u32,
+    steps: u32,
+    threads: usize,
     set: &[(&str, &str)],
 ) -> Result<StackSegments, String> {
     let step = StepOptions { granules, steps };
@@ -61,7 +63,7 @@ fn found(
 #[test]
 fn steps_sizes_and_tenants_by_hand() {
     let folder = tiered();
-    let found = found(&folder, TIERED, (2, 3, 1), &[]).unwrap();
+    let found = found(&folder, TIERED, 2, 3, 1, &[]).unwrap();
     assert_eq!(
         (found.interval_ns, found.step_ns, found.capacity_blocks),
         (30_000_000, 10_000_000, 4)
@@ -97,7 +99,7 @@ fn steps_sizes_and_tenants_by_hand() {
 #[test]
 fn sums_are_those_of_latency_curves() {
     let folder = drive("segments-drive");
-    let found = found(&folder, DRIVE, (4, 7, 2), &[]).unwrap();
+    let found = found(&folder, DRIVE, 4, 7, 2, &[]).unwrap();
     let curve = CurveOptions {
         latency: true,
         sizes: sizes(&["25 blocks", "50 blocks", "75 blocks", "100 blocks"]),
@@ -132,24 +134,24 @@ fn sums_are_those_of_latency_curves() {
 #[test]
 fn the_answer_does_not_depend_on_threads() {
     let folder = drive("segments-threads");
-    let with = |threads| found(&folder, DRIVE, (3, 4, threads), &[]).unwrap();
+    let with = |threads| found(&folder, DRIVE, 3, 4, threads, &[]).unwrap();
     assert_eq!(with(1), with(2));
 }
 
 #[test]
 fn what_has_no_times_or_another_future_is_refused() {
     let folder = drive("segments-refused");
-    let error = |stack: &str, numbers: (u32, u32, usize), set: &[(&str, &str)]| {
-        found(&folder, stack, numbers, set).unwrap_err()
+    let error = |stack: &str, granules: u32, steps: u32, set: &[(&str, &str)]| {
+        found(&folder, stack, granules, steps, 1, set).unwrap_err()
     };
     let untimed = "[cache]\ncapacity = \"9 blocks\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
-    assert!(error(untimed, (2, 2, 1), &[]).contains("found no `[device]` tables"));
-    let closed = error(DRIVE, (2, 2, 1), &[("replay.loop", "closed")]);
+    assert!(error(untimed, 2, 2, &[]).contains("found no `[device]` tables"));
+    let closed = error(DRIVE, 2, 2, &[("replay.loop", "closed")]);
     assert!(closed.contains("`replay.loop`: found `closed`, expected `open`"), "{closed}");
-    let never = error(DRIVE, (2, 2, 1), &[("replay.interval", "0s")]);
+    let never = error(DRIVE, 2, 2, &[("replay.interval", "0s")]);
     assert!(never.contains("`replay.interval`: found 0"), "{never}");
-    assert!(error(DRIVE, (0, 2, 1), &[]).contains("`granules`: found `0`, expected"));
-    assert!(error(DRIVE, (2, 0, 1), &[]).contains("`steps`: found `0`, expected"));
-    let many = error(DRIVE, (1000, 70_000_000, 1), &[]);
+    assert!(error(DRIVE, 0, 2, &[]).contains("`granules`: found `0`, expected"));
+    assert!(error(DRIVE, 2, 0, &[]).contains("`steps`: found `0`, expected"));
+    let many = error(DRIVE, 1000, 70_000_000, &[]);
     assert!(many.contains("`steps`: found 70000000 in each of 5 intervals"), "{many}");
 }

@@ -81,15 +81,16 @@ impl Boundaries {
         self.warm && windows_ahead && now_ns < self.interval_end_ns
     }
 
-    /// The next end at or before `now_ns`; `progress` is how many requests were sent, of how many.
+    /// The next end at or before `now_ns`; `sent` of `total` requests were sent.
     pub fn next<W>(
         &mut self,
         replay: &Replay<'_, W>,
-        progress: (u64, u64),
+        sent: u64,
+        total: u64,
         now_ns: u64,
     ) -> Option<Boundary> {
         let interval_ns = self.interval_end_ns;
-        let window_ns = self.window_end_ns(replay.windows, progress, now_ns);
+        let window_ns = self.window_end_ns(replay.windows, sent, total, now_ns);
         if !self.warm && replay.warmup_ns <= now_ns.min(interval_ns).min(window_ns) {
             self.warm = true;
             return Some(Boundary::Warmup);
@@ -111,10 +112,12 @@ impl Boundaries {
     pub fn completed<W>(
         &mut self,
         replay: &Replay<'_, W>,
-        progress: (u64, u64),
+        sent: u64,
+        total: u64,
         now_ns: u64,
     ) -> Option<Boundary> {
-        let complete = self.windows_end_ns.is_none() && self.is_complete(replay.windows, progress);
+        let complete =
+            self.windows_end_ns.is_none() && self.is_complete(replay.windows, sent, total);
         complete.then(|| self.end_window(replay.windows, now_ns))
     }
 
@@ -137,11 +140,11 @@ impl Boundaries {
     /// When the next of so many windows ends: at its share of the trace's time, or (closed) when
     /// its share of requests has been sent, or (closed, where requests repeat) at its share of the
     /// run.
-    fn window_end_ns(&self, windows: u32, progress: (u64, u64), now_ns: u64) -> u64 {
+    fn window_end_ns(&self, windows: u32, sent: u64, total: u64, now_ns: u64) -> u64 {
         match self.window_end_ns {
             _ if self.window >= windows => NEVER_NS,
             Some(end_ns) => end_ns,
-            None if !self.with_requests && self.is_complete(windows, progress) => now_ns,
+            None if !self.with_requests && self.is_complete(windows, sent, total) => now_ns,
             None => NEVER_NS,
         }
     }
@@ -153,7 +156,7 @@ impl Boundaries {
     }
 
     /// Whether the next of so many windows has its share of the requests.
-    fn is_complete(&self, windows: u32, (sent, total): (u64, u64)) -> bool {
+    fn is_complete(&self, windows: u32, sent: u64, total: u64) -> bool {
         let (windows, next) = (u64::from(windows), u64::from(self.window) + 1);
         next <= windows && sent * windows >= total * next
     }

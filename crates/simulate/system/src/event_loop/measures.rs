@@ -29,7 +29,8 @@ impl Measures {
     /// each tenant on its backing device.
     pub fn new(
         signals: Option<SignalMeter>,
-        (block_shift, reads_ahead): (u32, bool),
+        block_shift: u32,
+        reads_ahead: bool,
         extents: &[Range<u64>],
         times: Times,
     ) -> Measures {

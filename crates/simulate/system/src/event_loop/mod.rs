@@ -214,8 +214,8 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
         if self.boundaries.are_ahead(self.now_ns) {
             return Ok(());
         }
-        let sent = (self.sent, self.source.total());
-        while let Some(boundary) = self.boundaries.next(self.replay, sent, self.now_ns) {
+        let (sent, total) = (self.sent, self.source.total());
+        while let Some(boundary) = self.boundaries.next(self.replay, sent, total, self.now_ns) {
             self.system.on_boundary(boundary, self.now_ns);
             if boundary == Boundary::Interval {
                 self.boundaries.check(|| progress(self.sent))?;
@@ -230,8 +230,8 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
         if !S::FORETELLS {
             return;
         }
-        let sent = (self.sent, self.source.total());
-        while let Some(window) = self.boundaries.completed(self.replay, sent, self.now_ns) {
+        let (sent, total) = (self.sent, self.source.total());
+        while let Some(window) = self.boundaries.completed(self.replay, sent, total, self.now_ns) {
             self.system.on_boundary(window, self.now_ns);
         }
     }

@@ -54,7 +54,8 @@ struct SsdReplay<'a> {
 /// too many intervals.
 pub fn run_ssd(
     replay: &Replay<'_>,
-    (drive, page_shift): (Box<dyn AnyCachedDrive>, u32),
+    drive: Box<dyn AnyCachedDrive>,
+    page_shift: u32,
     control: Option<Control>,
     needs: SignalNeeds,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -69,7 +70,8 @@ pub fn run_ssd(
         control,
         measures: Measures::new(
             signals,
-            (page_shift, false),
+            page_shift,
+            false,
             replay.extents,
             Times::of_drive(replay),
         ),

@@ -274,14 +274,14 @@ impl Machine {
             }
             MachineAction::Cache { op, resident, skip, length } => {
                 let offset = self.byte_of(resident) + skip;
-                self.submit(DeviceId::CACHE, id, (op, offset, length), tenant);
+                self.submit(DeviceId::CACHE, id, op, offset, length, tenant);
             }
             MachineAction::Fill { resident, length } => {
                 let offset = self.byte_of(resident);
-                self.submit(DeviceId::CACHE, id, (Op::Write, offset, length), tenant);
+                self.submit(DeviceId::CACHE, id, Op::Write, offset, length, tenant);
             }
             MachineAction::Device { device, op, offset, length } => {
-                self.submit(device, id, (op, offset, length), tenant);
+                self.submit(device, id, op, offset, length, tenant);
             }
         }
     }
@@ -297,7 +297,9 @@ impl Machine {
         &mut self,
         device: DeviceId,
         step: StepId,
-        (op, offset, length): (Op, u64, u64),
+        op: Op,
+        offset: u64,
+        length: u64,
         tenant: TenantId,
     ) {
         let (tag, offset, length) = (u64::from(step.0), Bytes(offset), Bytes(length));

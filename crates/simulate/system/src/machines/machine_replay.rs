@@ -46,15 +46,21 @@ pub fn run_machine(
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
     let streams = ReadStreams::for_machine(machine.settings(), machine.block_shift());
-    let kind = (machine.block_shift(), streams.is_some());
     let signals = needs.meter(tenants, replay.interval_ns);
+    let measures = Measures::new(
+        signals,
+        machine.block_shift(),
+        streams.is_some(),
+        replay.extents,
+        Times::new(replay),
+    );
     machine.set_quotas(&decider.quotas());
     let system = MachineReplay {
         replay,
         streams: streams.map(|streams| vec![streams; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
-        measures: Measures::new(signals, kind, replay.extents, Times::new(replay)),
+        measures,
         plan: Plan::default(),
         before: vec![Counts::default(); tenants],
         machine,

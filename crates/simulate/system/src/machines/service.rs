@@ -25,7 +25,7 @@ struct SoloDevice {
 
 impl SoloDevice {
     /// Serves one request from an idle device; returns how long it takes.
-    fn serve(&mut self, arrival_ns: u64, (op, offset, length): (Op, u64, u64)) -> u64 {
+    fn serve(&mut self, arrival_ns: u64, op: Op, offset: u64, length: u64) -> u64 {
         let now = Nanos(arrival_ns.max(self.free_ns));
         let mut done = Vec::new();
         self.device.advance(now, &mut done);
@@ -65,8 +65,9 @@ pub fn service_times(
         let data = matches!(request.op, Op::Read | Op::Write);
         let place = device_of.get(request.tenant.index()).copied().unwrap_or_default();
         let device = devices.get_mut(place).filter(|_| data);
-        let command = (request.op, request.offset.0, request.length.0);
-        times.push(device.map_or(0, |device| device.serve(request.time.0, command)));
+        times.push(device.map_or(0, |device| {
+            device.serve(request.time.0, request.op, request.offset.0, request.length.0)
+        }));
     }
     Ok(times)
 }

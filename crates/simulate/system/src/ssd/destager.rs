@@ -75,13 +75,15 @@ impl Destager {
     pub fn evict<P: Policy>(
         &mut self,
         now: u64,
-        (pool, id, dirty): (PoolId, BlockId, bool),
+        pool: PoolId,
+        id: BlockId,
+        dirty: bool,
         contents: &mut CacheContents<P>,
         traffic: &mut Traffic,
     ) {
         let page = contents.leave(pool, id);
         if dirty {
-            let job = job_of((pool, id), &page, contents, traffic);
+            let job = job_of(pool, id, &page, contents, traffic);
             let job = DestageJob { life: Stamp::NONE, ..job };
             self.count(&job);
             traffic.read_out(now, job);
@@ -93,12 +95,13 @@ impl Destager {
     pub fn give_up<P: Policy>(
         &mut self,
         now: u64,
-        (pool, id): (PoolId, BlockId),
+        pool: PoolId,
+        id: BlockId,
         page: CachedPage,
         contents: &CacheContents<P>,
         traffic: &mut Traffic,
     ) {
-        let job = job_of((pool, id), &page, contents, traffic);
+        let job = job_of(pool, id, &page, contents, traffic);
         let job = DestageJob { life: Stamp::NONE, given_up: true, ..job };
         self.count(&job);
         traffic.read_out(now, job);
@@ -164,7 +167,7 @@ impl Destager {
         while dirty(contents) > low * capacity {
             let Some(id) = contents.clean_oldest(pool) else { return };
             let page = *contents.page(pool, id);
-            let job = job_of((pool, id), &page, contents, traffic);
+            let job = job_of(pool, id, &page, contents, traffic);
             self.count(&job);
             traffic.read_out(now, job);
         }
@@ -196,7 +199,8 @@ impl Destager {
 
 /// The job of writing a page to flash.
 fn job_of<P: Policy>(
-    (pool, id): (PoolId, BlockId),
+    pool: PoolId,
+    id: BlockId,
     page: &CachedPage,
     contents: &CacheContents<P>,
     traffic: &Traffic,

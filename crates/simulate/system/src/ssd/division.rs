@@ -87,7 +87,7 @@ impl DriveDivision {
                 engine.set_quotas(quotas, &mut |pool, id, dirty| evicted.push((pool, id, dirty)));
                 for (pool, id, dirty) in evicted {
                     let pool = PoolId(pool as u16);
-                    destager.evict(now, (pool, id, dirty), contents, traffic);
+                    destager.evict(now, pool, id, dirty, contents, traffic);
                     self.given_up_pages += u64::from(dirty);
                 }
             }
@@ -152,7 +152,7 @@ impl DriveDivision {
                 if dirty {
                     self.leaving[pool.index()] += 1;
                     self.given_up_pages += 1;
-                    destager.give_up(now, (pool, id), page, contents, traffic);
+                    destager.give_up(now, pool, id, page, contents, traffic);
                 }
                 contents.release(pool, id);
             }

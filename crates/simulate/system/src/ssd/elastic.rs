@@ -83,7 +83,7 @@ impl Elastic {
             if let Some(victim) = self.choice.victim.or_else(|| largest_holder(&self.held)) {
                 let pages = self.choice.blocks;
                 let victim = PoolId(victim as u16);
-                self.free += take_from(now, (victim, pages), contents, traffic, destager);
+                self.free += take_from(now, victim, pages, contents, traffic, destager);
             }
             self.choice.blocks = 0;
         }
@@ -91,7 +91,7 @@ impl Elastic {
             self.note_held(contents);
             if let Some(victim) = largest_holder(&self.held) {
                 let victim = PoolId(victim as u16);
-                self.free += take_from(now, (victim, 1), contents, traffic, destager);
+                self.free += take_from(now, victim, 1, contents, traffic, destager);
             }
         }
         if self.free > 0 {
@@ -132,7 +132,8 @@ impl Elastic {
 /// Takes space from a pool, at most what it has; its pages leave together.
 fn take_from<P: Policy>(
     now: u64,
-    (pool, pages): (PoolId, u32),
+    pool: PoolId,
+    pages: u32,
     contents: &mut CacheContents<P>,
     traffic: &mut Traffic,
     destager: &mut Destager,
@@ -140,7 +141,7 @@ fn take_from<P: Policy>(
     let (size, _) = contents.size(pool);
     let given = pages.min(size);
     for (id, dirty) in contents.resize(pool, size - given) {
-        destager.evict(now, (pool, id, dirty), contents, traffic);
+        destager.evict(now, pool, id, dirty, contents, traffic);
     }
     given
 }

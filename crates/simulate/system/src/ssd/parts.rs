@@ -29,7 +29,7 @@ impl<P: Policy> DriveCacheParts<P> {
     /// A page has left the cache; a dirty one goes to flash.
     #[inline]
     pub fn evict(&mut self, now: u64, pool: PoolId, id: BlockId, dirty: bool) {
-        self.destager.evict(now, (pool, id, dirty), &mut self.contents, &mut self.traffic);
+        self.destager.evict(now, pool, id, dirty, &mut self.contents, &mut self.traffic);
     }
 
     /// A page of a tenant is about to come in.

@@ -362,7 +362,8 @@ fn an_hour_of_tenants_that_come_and_go_loses_no_write() {
     for (policy, lend) in [("lru", false), ("oc-smq", false), ("s3-fifo", true), ("oc-smq", true)] {
         for pace in [closed(), Loop::Open] {
             let word = if pace == Loop::Open { "open" } else { "closed" };
-            check(&format!("{policy}, lend {lend}, {word}"), &hour(policy, lend, pace));
+            let (times, model) = hour(policy, lend, pace);
+            check(&format!("{policy}, lend {lend}, {word}"), &times, &model);
         }
     }
 }
@@ -387,7 +388,7 @@ fn an_open_loop_answers_all_that_was_sent() {
     assert_eq!(model.now, other.now);
 }
 
-fn check(case: &str, (times, model): &(Times, Model)) {
+fn check(case: &str, times: &Times, model: &Model) {
     assert!(times.end_ns > 3_500 * SECOND, "{case}: {} ns", times.end_ns);
     assert_eq!(model.gone, [true; NEEDS.len()], "{case}: all have left");
     assert!(model.blocks.values().map(|known| known.sent).sum::<u64>() > 10_000, "{case}");

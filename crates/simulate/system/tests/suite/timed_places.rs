@@ -254,7 +254,7 @@ fn random_map(rng: &mut Rng, held: &[u16]) -> cachewright_partition::layout::Cha
 
 /// Random plans of all moves; after each step every rule of machine and world must hold. Returns
 /// how many blocks took part in swaps, and how many moved by themselves.
-fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u64) -> (u64, u64) {
+fn random_run(seed: u64, laid: bool, spare: u32, swap_depth: u32, gap_ns: u64) -> (u64, u64) {
     let mut rng = Seed(seed).rng();
     let slots = if laid {
         Slots::laid_out(&random_map(&mut rng, &[0, 1]), &channels(&[3; 5]), SHIFT, spare)
@@ -324,8 +324,8 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
 /// What the property below is about does happen.
 #[test]
 fn random_runs_swap_and_move_blocks() {
-    let (swaps, _) = random_run(5, (false, 2, 2), 2_000_000);
-    let (exchanged, moves) = random_run(5, (true, 2, 2), 2_000_000);
+    let (swaps, _) = random_run(5, false, 2, 2, 2_000_000);
+    let (exchanged, moves) = random_run(5, true, 2, 2, 2_000_000);
     assert!(swaps > 20 && exchanged > 10 && moves > 10, "{swaps} {exchanged} {moves}");
 }
 
@@ -344,6 +344,6 @@ proptest! {
         swap_depth in 1..4_u32,
         gap_ns in prop::sample::select(vec![5_000, 60_000, 1_000_000, 3_000_000]),
     ) {
-        random_run(seed >> 1, (laid, spare, swap_depth), gap_ns);
+        random_run(seed >> 1, laid, spare, swap_depth, gap_ns);
     }
 }

@@ -170,8 +170,7 @@ proptest! {
                 clock: Some(clock),
                 capacity_blocks: 24,
             };
-            let drive = (drive(mode, shared, &axes), PAGE);
-            run_ssd(&replay, drive, None, Default::default(), &mut |_| true).unwrap()
+            run_ssd(&replay, drive(mode, shared, &axes), PAGE, None, Default::default(), &mut |_| true).unwrap()
         };
         let (whole, found) = (times(0), times(warmup_ns));
         let done = answers(drive(mode, shared, &axes), &loaded);

@@ -178,14 +178,12 @@ pub(super) fn defaults(
     own: &CsvOptions,
     columns: &[u32; ROLES],
 ) -> Result<(Option<Op>, Option<u64>), TraceError> {
-    let column = |role: ColumnRole| columns[role as usize];
-    let op = default("default_op", own.default_op, (column(ColumnRole::Op), ColumnRole::Op))?;
+    let op = default("default_op", own.default_op, columns, ColumnRole::Op)?;
     let op = op.map(|op| match op {
         DefaultOp::Read => Op::Read,
         DefaultOp::Write => Op::Write,
     });
-    let length = (column(ColumnRole::Length), ColumnRole::Length);
-    let length = default("default_length", own.default_length, length)?;
+    let length = default("default_length", own.default_length, columns, ColumnRole::Length)?;
     Ok((op, length.map(|bytes| bytes.0)))
 }
 
@@ -193,9 +191,10 @@ pub(super) fn defaults(
 fn default<T: ValueKind>(
     key: &str,
     value: Option<T>,
-    (column, role): (u32, ColumnRole),
+    columns: &[u32; ROLES],
+    role: ColumnRole,
 ) -> Result<Option<T>, TraceError> {
-    match (column, &value) {
+    match (columns[role as usize], &value) {
         (0, None) => {
             let role = ROLE_NAMES[role as usize];
             Err(bad_option(key, NOTHING, format!("a value, or a column for `{role}`")))

@@ -345,10 +345,10 @@ impl Bypass {
                     self.marked(io, stands);
                 }
             }
-            BypassToken::Rescue(block) => self.rescue.on_done(io, block, (output, error)),
+            BypassToken::Rescue(block) => self.rescue.on_done(io, block, output, error),
             BypassToken::RescueSync(index) => self.rescue.synced(tenant(index), error),
             BypassToken::Request(number) => {
-                let failed = self.passing.on_done(io, number, (output, error));
+                let failed = self.passing.on_done(io, number, output, error);
                 failed.into_iter().for_each(|tenant| self.fail(io, tenant));
             }
             BypassToken::Sync(index) => {

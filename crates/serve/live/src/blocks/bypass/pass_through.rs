@@ -221,7 +221,8 @@ impl PassThrough {
         &mut self,
         io: &mut impl Io,
         number: usize,
-        (output, error): (Output, Option<IoError>),
+        output: Output,
+        error: Option<IoError>,
     ) -> Option<TenantId> {
         let passed = self.requests.get_mut(number).filter(|passed| !passed.pieces.is_empty())?;
         let tenant = passed.open.request.tenant;

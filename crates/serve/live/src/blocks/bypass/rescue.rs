@@ -221,7 +221,8 @@ impl Rescue {
         &mut self,
         io: &mut impl Io,
         block: usize,
-        (output, error): (Output, Option<IoError>),
+        output: Output,
+        error: Option<IoError>,
     ) {
         let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
         let volume = &mut self.volumes[tenant.index()];

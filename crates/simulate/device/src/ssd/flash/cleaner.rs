@@ -67,7 +67,7 @@ impl FlashCleaner {
                 LayerStep::Move { page, from, to } => {
                     let id = *job.get_or_insert_with(|| self.jobs.open(layer));
                     self.jobs.await_programs(id, 1);
-                    self.relocate(space, id, page, (from, to), executor);
+                    self.relocate(space, id, page, from, to, executor);
                 }
                 LayerStep::Erase { block } => {
                     let id = job.take().unwrap_or_else(|| self.jobs.open(layer));
@@ -98,7 +98,8 @@ impl FlashCleaner {
         space: &AddressSpace,
         job: JobId,
         page: u32,
-        (from, to): (Address, Address),
+        from: Address,
+        to: Address,
         executor: &mut Executor,
     ) {
         let layer = self.jobs.get(job).layer;

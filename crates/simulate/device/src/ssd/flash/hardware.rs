@@ -111,15 +111,16 @@ impl Hardware {
             return self.begin_read(flight, unit, batch);
         }
         if class == QueueClass::Erase {
-            let times = self.timing.erase(batch.len());
+            let (crossing, time) = self.timing.erase(batch.len());
             flight.counters.multi_plane.erases += u64::from(batch.len() > 1);
-            return self.begin_work(flight, unit, batch, (UnitStage::Erasing, true), times);
+            return self.begin_work(flight, unit, batch, UnitStage::Erasing, true, crossing, time);
         }
         let program = self.timing.program(&flight.work, &batch);
         flight.counters.channel_bytes += program.bytes;
         flight.counters.multi_plane.programs += u64::from(batch.len() > 1);
-        let kind = (UnitStage::Programming, program.cleans);
-        self.begin_work(flight, unit, batch, kind, program.times);
+        let (crossing, time) = program.times;
+        let stage = UnitStage::Programming;
+        self.begin_work(flight, unit, batch, stage, program.cleans, crossing, time);
     }
 
     /// A unit may have a command to take.
@@ -161,8 +162,10 @@ impl Hardware {
         flight: &mut FlashInFlight,
         id: UnitId,
         batch: WorkQueue,
-        kind: (UnitStage, bool),
-        (crossing, time): (u64, u64),
+        stage: UnitStage,
+        cleans: bool,
+        crossing: u64,
+        time: u64,
     ) {
         let now = flight.calendar.now();
         let end = now + crossing + time;
@@ -173,7 +176,7 @@ impl Hardware {
             next = work.next;
         }
         let unit = &mut self.units[id.index()];
-        unit.work_until(end, batch, kind, now);
+        unit.work_until(end, batch, stage, cleans, now);
         flight.calendar.push(end, FlashEvent::Worked(id));
         self.channels[unit.channel().0].take(now, crossing);
     }
@@ -208,10 +211,10 @@ impl Hardware {
         work.time.account(SpentPart::Channel, now);
         work.step = WorkStep::Program;
         let unit = self.sites[work.target.plane.index()].unit;
-        let times = self.timing.copy_back(work.target.page);
+        let (crossing, time) = self.timing.copy_back(work.target.page);
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
-        self.begin_work(flight, unit, batch, (UnitStage::Programming, true), times);
+        self.begin_work(flight, unit, batch, UnitStage::Programming, true, crossing, time);
         flight.counters.copy_backs += 1;
     }
 
@@ -708,7 +711,8 @@ impl Unit {
         &mut self,
         ends_at: u64,
         batch: WorkQueue,
-        (stage, cleans): (UnitStage, bool),
+        stage: UnitStage,
+        cleans: bool,
         now: u64,
     ) {
         self.batch = batch;
@@ -782,7 +786,7 @@ impl Unit {
             return None;
         }
         let halted = self.halted.take()?;
-        self.work_until(now + halted.left_ns, halted.batch, (halted.stage, halted.cleans), now);
+        self.work_until(now + halted.left_ns, halted.batch, halted.stage, halted.cleans, now);
         self.halts = halted.times;
         Some(self.ends_at)
     }

@@ -179,7 +179,7 @@ impl Scheduler {
         if !self.ranked && !halted && unit.queues.queued() == reads && idle {
             // Nothing else waits, as is usual while a drive is read.
             if reads > 0 {
-                let batch = self.gather(flight, id, (QueueClass::HostRead, None), WorkId::NONE);
+                let batch = self.gather(flight, id, QueueClass::HostRead, None, WorkId::NONE);
                 self.hardware.begin_read(flight, id, batch);
             }
             return reads > 0;
@@ -209,7 +209,7 @@ impl Scheduler {
                 }
                 (_, mate) => *mate,
             };
-            let batch = self.gather(flight, id, (*class, mate), before);
+            let batch = self.gather(flight, id, *class, mate, before);
             self.hardware.begin(flight, id, *class, batch);
             return true;
         }
@@ -224,7 +224,8 @@ impl Scheduler {
         &mut self,
         flight: &mut FlashInFlight,
         unit: UnitId,
-        (class, mate): (QueueClass, Option<QueueClass>),
+        class: QueueClass,
+        mate: Option<QueueClass>,
         before: WorkId,
     ) -> WorkQueue {
         let mut batch = WorkQueue::default();

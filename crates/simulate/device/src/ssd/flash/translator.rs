@@ -160,13 +160,13 @@ impl Translator {
     fn miss(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         executor.counters().map.misses += 1;
         let FlashWork { group, page, .. } = *executor.work(id);
-        let table: TablePage = (group, self.space.table_page(page));
+        let table = TablePage { group, page: self.space.table_page(page) };
         if let Some(reader) = self.map.reader(table) {
             return executor.wait_for(reader, id);
         }
-        let place = self.space.locate(self.space.map_page(group, table.1));
+        let place = self.space.locate(self.space.map_page(group, table.page));
         let reader = executor.add(WorkPurpose::MapRead, |work| {
-            (work.group, work.page) = table;
+            (work.group, work.page) = (table.group, table.page);
             work.source = place.unwrap_or_default();
             work.read_bytes = self.map.read_bytes();
         });
@@ -184,14 +184,14 @@ impl Translator {
     /// A page of the table has been read: those that waited for it go on.
     fn table_read(&mut self, reader: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         let FlashWork { group, page, .. } = *executor.work(reader);
-        self.map.end_read((group, page));
+        self.map.end_read(TablePage { group, page });
         let mut waiting = executor.take_waiters(reader);
         executor.remove(reader);
         while waiting != WorkId::NONE {
             let (id, now) = (waiting, executor.now());
             let work = executor.work_mut(id);
             waiting = work.next;
-            let table = (group, self.space.table_page(work.page));
+            let table = TablePage { group, page: self.space.table_page(work.page) };
             let global = self.space.global(group, work.page);
             let evicted = self.map.insert(work.tenant, global, table);
             work.time.account(SpentPart::Map, now);
@@ -205,10 +205,11 @@ impl Translator {
     /// Writes a page of the mapping table anew.
     fn write_table(
         &mut self,
-        (group, page): TablePage,
+        table: TablePage,
         cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) {
+        let TablePage { group, page } = table;
         executor.counters().map.evictions += 1;
         let local = self.space.map_page(group, page);
         let before = self.space.locate(local).map(|place| executor.find(place));
@@ -416,7 +417,8 @@ impl MapTable {
                 let page = rng.below(u64::from(pages)) as u32;
                 let global = space.global(group, page);
                 if !memory.touch(share, global) {
-                    memory.insert(share, global, (group, space.table_page(page)));
+                    let table = TablePage { group, page: space.table_page(page) };
+                    memory.insert(share, global, table);
                     held += 1;
                 }
             }
@@ -500,8 +502,12 @@ impl MapTable {
 
 const NIL: u32 = u32::MAX;
 
-/// A page of the mapping table: group of channels, page.
-type TablePage = (u16, u32);
+/// A page of the mapping table of one group of channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TablePage {
+    group: u16,
+    page: u32,
+}
 
 /// What an entry is of, and when it changed last: 0 for never.
 #[derive(Clone, Copy, Debug)]
@@ -625,8 +631,8 @@ impl MapMemory {
     }
 
     /// When a page of the table was written last.
-    fn written_at(&mut self, (group, page): TablePage) -> &mut u64 {
-        let (group, page) = (usize::from(group), page as usize);
+    fn written_at(&mut self, table: TablePage) -> &mut u64 {
+        let (group, page) = (usize::from(table.group), table.page as usize);
         if group >= self.written_at.len() {
             self.written_at.resize_with(group + 1, Vec::new);
         }
@@ -720,28 +726,32 @@ impl MapMemory {
 mod tests {
     use super::*;
 
+    fn of_group_0(page: u32) -> TablePage {
+        TablePage { group: 0, page }
+    }
+
     #[test]
     fn changed_entries_of_one_page_leave_together() {
         let mut memory = MapMemory::new(3, 1);
         for page in [10, 11, 20] {
-            assert_eq!(memory.insert(0, page, (0, page / 10)), None);
+            assert_eq!(memory.insert(0, page, of_group_0(page / 10)), None);
         }
         memory.change(0, 10);
         memory.change(0, 11);
         assert!(memory.touch(0, 11), "10 is the oldest now");
-        assert_eq!(memory.insert(0, 30, (0, 3)), Some((0, 1)), "10 leaves with 11's change");
+        assert_eq!(memory.insert(0, 30, of_group_0(3)), Some(of_group_0(1)), "with 11's change");
         assert!(!memory.touch(0, 10));
-        assert_eq!(memory.insert(0, 40, (0, 4)), None, "20 was never changed");
-        assert_eq!(memory.insert(0, 50, (0, 5)), None, "11 is clean now");
+        assert_eq!(memory.insert(0, 40, of_group_0(4)), None, "20 was never changed");
+        assert_eq!(memory.insert(0, 50, of_group_0(5)), None, "11 is clean now");
         assert!(memory.audit().is_ok());
     }
 
     #[test]
     fn shares_do_not_take_from_each_other() {
         let mut memory = MapMemory::new(4, 2);
-        memory.insert(0, 1, (0, 0));
+        memory.insert(0, 1, of_group_0(0));
         for page in 0..10 {
-            memory.insert(1, page, (0, 0));
+            memory.insert(1, page, of_group_0(0));
         }
         assert!(memory.touch(0, 1));
         assert!(memory.touch(1, 9) && memory.touch(1, 8) && !memory.touch(1, 7));

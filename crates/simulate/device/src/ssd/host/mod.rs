@@ -100,11 +100,11 @@ impl Host {
         } else {
             self.follow(now_ns.saturating_sub(1));
         }
-        while let Some(message) = self.wires[DOWN].receive(now_ns) {
-            self.arrive(now_ns, message, arrived, done);
+        while let Some((arrival, slot)) = self.wires[DOWN].receive(now_ns) {
+            self.arrive(now_ns, arrival, slot, arrived, done);
         }
-        while let Some(message) = self.wires[UP].receive(now_ns) {
-            self.arrive(now_ns, message, arrived, done);
+        while let Some((arrival, slot)) = self.wires[UP].receive(now_ns) {
+            self.arrive(now_ns, arrival, slot, arrived, done);
         }
         while let Some((_, slot)) = self.controller.receive(now_ns) {
             self.pending.queued_until(slot, now_ns);
@@ -247,7 +247,8 @@ impl Host {
     fn arrive(
         &mut self,
         now_ns: u64,
-        (arrival, slot): Message,
+        arrival: HostArrival,
+        slot: Slot,
         arrived: &mut Vec<Slot>,
         done: &mut Vec<Completion>,
     ) {

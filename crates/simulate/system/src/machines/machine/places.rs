@@ -120,13 +120,13 @@ impl ResidentPlaces {
     fn give_back(&mut self, grant: SlotGrant, granted: &mut Vec<ResidentId>) {
         let ResidentPlaces { slots, all, served, .. } = self;
         slots.give_back(grant, served);
-        granted.extend(served.drain(..).map(|served| assign(slots, all, served)));
+        granted.extend(served.drain(..).map(|(id, grant)| assign(slots, all, id, grant)));
     }
 
     /// Gives residents the slots they waited for; returns the residents.
     fn assign(&mut self, served: Vec<(ResidentId, SlotGrant)>) -> Vec<ResidentId> {
         let ResidentPlaces { slots, all, .. } = self;
-        served.into_iter().map(|served| assign(slots, all, served)).collect()
+        served.into_iter().map(|(id, grant)| assign(slots, all, id, grant)).collect()
     }
 
     /// Quotas have changed; returns the residents that get slots for it.
@@ -259,7 +259,8 @@ impl ResidentPlaces {
 fn assign(
     slots: &mut Slots,
     all: &mut [ResidentPlace],
-    (id, grant): (ResidentId, SlotGrant),
+    id: ResidentId,
+    grant: SlotGrant,
 ) -> ResidentId {
     let place = &mut all[id.index()];
     (place.slot, place.grant) = (grant.slot, Some(grant));
