@@ -221,7 +221,7 @@ impl Times {
         self.population.leave(answer.finish_ns);
     }
 
-    /// Checks what must hold of every replay: all requests have left, Little's law, every nanosecond of
+    /// Checks what holds of every replay: all requests have left, Little's law, every nanosecond of
     /// every response has a part, no device was busy for longer than the replay took. Errors: the
     /// rule broken, in words.
     pub fn audit(&self) -> Result<(), String> {
