@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachewright import measures, words
+from cachewright import words
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.progress import progress
 from cachewright.fleet.cases import run_tasks
+from cachewright.tables import measures
 from cachewright_lab import reproduce, tasks
 from cachewright_lab.report import claimed, reproduced
 from cachewright_lab.reproduce import claims

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from cachewright import words
 from cachewright._native import SpecError
 from cachewright.documents import dump, load
-from cachewright.measures import Measured, Traces, is_number
+from cachewright.tables.measures import Measured, Traces, is_number
 
 FILE = "digest.json"
 SCHEMA = 1

@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import Error, measures, words
+from cachewright import Error, words
 from cachewright._native import SpecError
-from cachewright.measures import GIVEN, Measured, Shown
+from cachewright.tables import measures
+from cachewright.tables.measures import GIVEN, Measured, Shown
 from cachewright_lab import digest
 from cachewright_lab.digest import Digest, Kept
 from cachewright_lab.report.tables import Table, markdown

@@ -18,7 +18,7 @@ from typing import Any
 
 from answers import kept
 
-from cachewright import measures
+from cachewright.tables import measures
 from cachewright_lab.reproduce import measured
 
 SPECS = Path(__file__).resolve().parents[1] / "papers"

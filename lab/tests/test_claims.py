@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cachewright import SpecError, measures, words
+from cachewright import SpecError, words
 from cachewright.documents import values
-from cachewright.measures import Measured, Provenance, Shown, Traces, figure_of
+from cachewright.tables import measures
+from cachewright.tables.measures import Measured, Provenance, Shown, Traces, figure_of
 from cachewright_lab import digest, pages
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import claims, measured

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from test_claims import GOOD, results, run_of, tree, written
 
-from cachewright import SpecError, measures
+from cachewright import SpecError
 from cachewright.documents import values
+from cachewright.tables import measures
 from cachewright_lab import pages, reproduce
 from cachewright_lab.report import reproduced
 from cachewright_lab.report.tables import markdown

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from fixtures import Command
 
-from cachewright import RunError, SpecError, measures
+from cachewright import RunError, SpecError
+from cachewright.tables import measures
 from cachewright.train.demand import Segments, TenantSegments
 from cachewright.train.kinds import Volume
 from cachewright_lab import reproduce

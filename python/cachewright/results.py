@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
-from cachewright.amplification import AmplificationFrames
 from cachewright.answers import AmplificationAnswer, Case, CurvesAnswer, RunAnswer
 from cachewright.documents import AnswerFrames, table, values
+from cachewright.tables.amplification import AmplificationFrames
 from cachewright.types import PathLike
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class RunFrames(AnswerFrames[RunAnswer]):
         `read_mean_ns`, `read_p99_ns` and the same of writes, throughput, `slowdown` where tenants
         ran alone too, and nanoseconds per part of the mean response.
         """
-        from cachewright import timing
+        from cachewright.tables import timing
 
         rows = [
             {**case_keys(case), "tenant": line.name, **timing.flat(line)}
@@ -183,7 +183,7 @@ class RunFrames(AnswerFrames[RunAnswer]):
 
     def best(self) -> Case:
         """Return the best case: the smallest cache that meets all goals, else the most hits."""
-        from cachewright import summary
+        from cachewright.tables import summary
 
         return summary.best_case(self.answer)
 
@@ -263,7 +263,7 @@ class CurveFrames(AnswerFrames[CurvesAnswer]):
         Columns: `tenant`, `policy`, `size_blocks`, `size_bytes`, `hit_ratio`, `requests`,
         `mean_ns` and percentiles, as in a result's `timing`. Size 0 is the cache switched off.
         """
-        from cachewright import timing
+        from cachewright.tables import timing
 
         block = self.answer.block_bytes
         rows = [

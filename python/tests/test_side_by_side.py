@@ -1,7 +1,6 @@
 """Results side by side: rows are aligned by what varies, and nothing else is called comparable.
 
-For: `cachewright.side_by_side`, `report A B` and figures in widths of print. Must never know: how
-results are made. Documents are made up; the command line is tried on small runs.
+Documents are made up; the command line is tried on small runs.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from recorded import result_document, result_of
 from cachewright import SpecError, characterize
 from cachewright.report import compared
 from cachewright.report.figure import PrintStyle
-from cachewright.side_by_side import (
+from cachewright.tables.side_by_side import (
     RATIO,
     Comparison,
     Curve,

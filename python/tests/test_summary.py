@@ -1,6 +1,6 @@
 """Which case is called best: goals first, then capacity by capacity.
 
-For: `cachewright.summary`. Must never know: how results are made.
+For: `cachewright.tables.summary`. Must never know: how results are made.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from filled import filled
 
-from cachewright import summary
 from cachewright.answers import RunAnswer
+from cachewright.tables import summary
 
 BLOCK = 4096
 

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from conftest import Command
 
-from cachewright import api, timing
+from cachewright import api
 from cachewright.answers import RunAnswer
 from cachewright.documents import load
 from cachewright.results import Result
+from cachewright.tables import timing
 
 DEVICES = (
     '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'

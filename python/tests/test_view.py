@@ -1,7 +1,6 @@
 """The local page of results, asked over its socket and opened in a real browser.
 
-For: `cachewright.viewing`. Must never know: what reports look like. The browser's tests are skipped
-where no Chromium is installed.
+The browser's tests are skipped where no Chromium is installed.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ import pytest
 from browser import DRAWN, chromium, window
 from conftest import trace_text
 
-from cachewright import api, viewing
+from cachewright import api
 from cachewright.cli import status_of
+from cachewright.report import viewing
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from cachewright import words
-from cachewright.measures import Measured, Shown
 from cachewright.report.figure import Figure
 from cachewright.report.page import whole_page
 from cachewright.tables import html
+from cachewright.tables.measures import Measured, Shown
 from cachewright_lab.report import claimed
 from cachewright_lab.report.tables import Table
 from cachewright_lab.reproduce import KINDS, Kind, Study, parts

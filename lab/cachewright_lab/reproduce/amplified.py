@@ -14,13 +14,13 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import amplification, api, words
+from cachewright import api, words
 from cachewright._native import SpecError
 from cachewright.answers import AmplificationAnswer, Classifier, ThresholdSpread
 from cachewright.answers import AmplificationCase as Case
 from cachewright.report import amplified
 from cachewright.report.figure import Figure
-from cachewright.tables import best_index
+from cachewright.tables import amplification, best_index
 from cachewright_lab.report import grouped
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs

@@ -24,13 +24,13 @@ import altair as alt
 
 from cachewright import _native, api, words
 from cachewright.answers import Case
-from cachewright.measures import GIVEN
 from cachewright.report import charts, marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
 from cachewright.results import ALL
 from cachewright.tables import best_index
+from cachewright.tables.measures import GIVEN
 from cachewright.train import RcRnnTraining
 from cachewright.train.reports import (
     Agreement,

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from cachewright import words
 from cachewright._native import SpecError
-from cachewright.measures import figure_of, is_number
+from cachewright.tables.measures import figure_of, is_number
 from cachewright_lab.reproduce import specs
 
 CLAIMS = "claims.toml"

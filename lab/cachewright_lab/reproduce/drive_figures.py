@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
-from cachewright import _native, timing, words
+from cachewright import _native, words
 from cachewright.answers import TenantTiming, Timing
 from cachewright.report.figure import Figure
-from cachewright.tables import best_index
+from cachewright.tables import best_index, timing
 from cachewright.train.demand import Reading
 from cachewright.train.reports import Errors, Naive, TenantReport
 from cachewright_lab.report.drive_charts import by_size, mix_dots, scatter

@@ -15,8 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, api, timing
+from cachewright import _native, api
 from cachewright.answers import Case, TenantTiming
+from cachewright.tables import timing
 from cachewright.train import ICacheTraining, judged_icache
 from cachewright.train.reports import TenantReport
 from cachewright_lab.reproduce import drive_specs, features_alone

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import _native, api, timing, words
+from cachewright import _native, api, words
 from cachewright.answers import Case, ResponseTimes, Timing
-from cachewright.measures import GIVEN
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
+from cachewright.tables import timing
+from cachewright.tables.measures import GIVEN
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.jobs import Job, each

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachewright._native import SpecError
-from cachewright.measures import GIVEN
+from cachewright.tables.measures import GIVEN
 from cachewright.train import ICacheTraining, MLCacheTraining
 from cachewright_lab.reproduce import specs, volumes
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among, merged

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import _native, api, timing, words
+from cachewright import _native, api, words
 from cachewright._native import SpecError
 from cachewright.answers import (
     Case,
@@ -47,8 +47,8 @@ from cachewright.report.charts import series_rows
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, data, distinct, extent
-from cachewright.tables import best_index
-from cachewright.timing import holders
+from cachewright.tables import best_index, timing
+from cachewright.tables.timing import holders
 from cachewright_lab.report import grouped
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs

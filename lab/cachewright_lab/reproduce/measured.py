@@ -1,6 +1,7 @@
 """Where the numbers of a paper come from, how they differ from others, and their names.
 
-The document itself, which `report` and `view` of the product read too, is `cachewright.measures`.
+The document itself, which `report` and `view` of the product read too, is
+`cachewright.tables.measures`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from cachewright import words
 from cachewright._native import __version__
-from cachewright.measures import Measured, Provenance, Traces
+from cachewright.tables.measures import Measured, Provenance, Traces
 from cachewright_lab.digest import KeptFigure
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import Setup, Workload

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import _native, api, timing, words
+from cachewright import _native, api, words
 from cachewright._native import SpecError
 from cachewright.answers import Case, CaseTenant, LatencyCurve, PlanAnswer
 from cachewright.report import charts, marks
@@ -26,7 +26,7 @@ from cachewright.report.charts import series_rows
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
-from cachewright.tables import best_index
+from cachewright.tables import best_index, timing
 from cachewright_lab.report import grouped
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs

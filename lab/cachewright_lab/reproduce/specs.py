@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cachewright._native import SpecError
-from cachewright.measures import GIVEN, WHOLE
+from cachewright.tables.measures import GIVEN, WHOLE
 from cachewright_lab.reproduce import volumes
 
 SETUP = "setup.toml"

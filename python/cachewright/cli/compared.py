@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachewright import summary, tables, timing, words
+from cachewright import tables, words
 from cachewright.answers import CacheDrive, Case, RunAnswer, TenantFacts
 from cachewright.cli import noted, output
+from cachewright.tables import summary, timing
 
 
 def show(answer: RunAnswer) -> None:

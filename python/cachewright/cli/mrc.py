@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, curves, targets, timing
+from cachewright import api, targets
 from cachewright._native import SpecError
 from cachewright.answers import CurvesAnswer
 from cachewright.cli import engine as engines
@@ -21,6 +21,7 @@ from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Curves
 from cachewright.stack import files_of
+from cachewright.tables import curves, timing
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")

@@ -12,12 +12,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, sizing
+from cachewright import api
 from cachewright._native import SpecError
 from cachewright.answers import PlanAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
+from cachewright.tables import sizing
 
 flag = Flags("plan")
 

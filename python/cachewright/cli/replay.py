@@ -68,7 +68,7 @@ def replay(job: Job, wanted: Wanted) -> None:
     if wanted.json:
         output.print_json(result.answer)
     elif wanted.csv:
-        from cachewright import summary
+        from cachewright.tables import summary
 
         output.print_csv(summary.records(result.answer))
     else:

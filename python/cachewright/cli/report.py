@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from cachewright import side_by_side
 from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
+from cachewright.tables import side_by_side
 
 if TYPE_CHECKING:
-    from cachewright.side_by_side import Comparison
+    from cachewright.tables.side_by_side import Comparison
 
 REPORT_FILE = "report.html"
 TOGETHER = Path("results") / "side-by-side"

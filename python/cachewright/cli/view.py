@@ -34,7 +34,7 @@ def view(
         Port of the page; 0 chooses a free one.
 
     """
-    from cachewright.viewing import make_server
+    from cachewright.report.viewing import make_server
 
     with make_server(folder, port) as server:
         host, chosen = server.server_address[:2]

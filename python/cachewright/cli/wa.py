@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from cachewright import amplification, api
+from cachewright import api
 from cachewright.cli import engine as engines
 from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Amplification
+from cachewright.tables import amplification
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")

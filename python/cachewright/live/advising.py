@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, api, registries, summary, words
+from cachewright import _native, api, registries, words
 from cachewright._native import RunError, SpecError
 from cachewright.answers import (
     AdviseAnswer,
@@ -33,6 +33,7 @@ from cachewright.documents import load as load_answer
 from cachewright.live import advice, estimating, recordings, watching
 from cachewright.stack import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
 from cachewright.stack import load as load_stack
+from cachewright.tables import summary
 
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress

@@ -15,9 +15,9 @@ from cachewright import words
 from cachewright._native import RunError
 
 if TYPE_CHECKING:
-    from cachewright.amplification import AmplificationFrames
     from cachewright.report.figure import Figure, PrintStyle
     from cachewright.results import CurveFrames, RunFrames
+    from cachewright.tables.amplification import AmplificationFrames
 
 FIGURE_FOLDER = "figures"
 FIGURE_KINDS = (".svg", ".png", ".pdf")

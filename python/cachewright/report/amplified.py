@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from cachewright import amplification, words
-from cachewright.amplification import Case
+from cachewright import words
 from cachewright.answers import DriveTenantFacts
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.page import section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
-from cachewright.tables import Column, Table
+from cachewright.tables import Column, Table, amplification
+from cachewright.tables.amplification import Case
 
 if TYPE_CHECKING:
-    from cachewright.amplification import AmplificationFrames
+    from cachewright.tables.amplification import AmplificationFrames
 
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8

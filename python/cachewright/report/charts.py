@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import summary, words
+from cachewright import words
 from cachewright.answers import Case
 from cachewright.report import marks
 from cachewright.report.figure import Figure
@@ -26,6 +26,7 @@ from cachewright.report.plots import (
     distinct,
     extent,
 )
+from cachewright.tables import summary
 
 if TYPE_CHECKING:
     from cachewright.results import RunFrames

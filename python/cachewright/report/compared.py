@@ -18,7 +18,7 @@ from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.page import heading, note, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, distinct
-from cachewright.side_by_side import ALL, Comparison, Curve, MeasureTable, Reading
+from cachewright.tables.side_by_side import ALL, Comparison, Curve, MeasureTable, Reading
 
 CURVES_TITLE = "Curves"
 # Lines of the figure.

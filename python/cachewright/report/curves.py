@@ -12,7 +12,6 @@ from typing import Any
 
 import altair as alt
 
-from cachewright import curves as tables
 from cachewright import words
 from cachewright.answers import CurvesAnswer, MissRatioCurve
 from cachewright.report import marks, timed
@@ -27,6 +26,7 @@ from cachewright.report.plots import (
     data,
     distinct,
 )
+from cachewright.tables import curves as tables
 
 ALL = "all"
 PANELS = 12

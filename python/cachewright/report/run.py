@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from cachewright import summary, tables, timing, words
+from cachewright import tables, words
 from cachewright.answers import RunAnswer, TenantFacts
 from cachewright.report.page import note, section, whole_page
-from cachewright.tables import Column, Table, html
+from cachewright.tables import Column, Table, html, summary, timing
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure

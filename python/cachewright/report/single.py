@@ -11,14 +11,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cachewright import characterized, documents, results, sizing
+from cachewright import characterized, documents, results
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, PlanAnswer
 from cachewright.report import charts, curves, run, timed
 from cachewright.report.figure import Figure
 from cachewright.report.page import section, whole_page
 from cachewright.results import Amplification, Curves, Result
-from cachewright.side_by_side import EXPECTED, PLAN_FILE
+from cachewright.tables import sizing
+from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.
 PAPER_FILES = ("tables.md", "measures.json")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import summary, timing, words
+from cachewright import words
 from cachewright.answers import Case, CurvesAnswer, Dies
 from cachewright.report import charts, marks
 from cachewright.report.figure import Figure
@@ -28,6 +28,7 @@ from cachewright.report.plots import (
     distinct,
     extent,
 )
+from cachewright.tables import summary, timing
 
 if TYPE_CHECKING:
     from cachewright.results import RunFrames

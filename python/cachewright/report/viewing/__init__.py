@@ -6,6 +6,6 @@ machine's own address; it answers reads only, and opens no file that its list do
 
 from __future__ import annotations
 
-from cachewright.viewing.server import make_server
+from cachewright.report.viewing.server import make_server
 
 __all__ = ["make_server"]

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from cachewright import words
 from cachewright._native import Error, SpecError
-from cachewright.viewing import pages
-from cachewright.viewing.catalogue import Entry, scan
+from cachewright.report.viewing import pages
+from cachewright.report.viewing.catalogue import Entry, scan
 
 ADDRESS = "127.0.0.1"
 ICON = "/favicon.ico"

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from cachewright import tables, timing, words
+from cachewright import tables, words
 from cachewright.answers import CacheDrive, Case, CaseTenant, CaseTotal, RunAnswer
 from cachewright.documents import values
-from cachewright.tables import Column, Table
+from cachewright.tables import Column, Table, timing
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachewright import characterized, documents, measures, results, summary, words
+from cachewright import characterized, documents, results, words
 from cachewright._native import SpecError
 from cachewright.answers import (
     AmplificationAnswer,
@@ -30,8 +30,8 @@ from cachewright.answers import (
     RunAnswer,
     TenantFacts,
 )
-from cachewright.measures import Measured, figure_of
-from cachewright.tables import Beside, Better, Table, beside, of_texts
+from cachewright.tables import Beside, Better, Table, beside, measures, of_texts, summary
+from cachewright.tables.measures import Measured, figure_of
 
 TENANT, ALL = "tenant", "all"
 CAPACITY, OWN_CACHE = "cache.capacity", "cache of its own"

@@ -12,11 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from cachewright import side_by_side
 from cachewright.report import compared as beside
 from cachewright.report import single
 from cachewright.report.page import STYLE, whole_page
-from cachewright.viewing.catalogue import Entry
+from cachewright.report.viewing.catalogue import Entry
+from cachewright.tables import side_by_side
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
@@ -40,7 +40,7 @@ def listing(root: Path, entries: Sequence[Entry]) -> str:
     """Return the page of all results with a filter, and what to do with the chosen ones."""
     rows = "".join(_row(entry) for entry in entries)
     empty = "" if entries else "<p>No results below this folder.</p>"
-    script = (files("cachewright.viewing") / "list.js").read_text(encoding="utf-8")
+    script = (files("cachewright.report.viewing") / "list.js").read_text(encoding="utf-8")
     head = "<th></th><th>result</th><th>commands</th><th>changed</th>"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

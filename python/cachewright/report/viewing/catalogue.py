@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import measures
 from cachewright import results as result
-from cachewright.side_by_side import PLAN_FILE
+from cachewright.tables import measures
+from cachewright.tables.side_by_side import PLAN_FILE
 
 # By file name: the command, and whether the result has curves.
 KINDS = {
