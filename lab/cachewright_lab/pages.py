@@ -4,7 +4,9 @@ A paper is a folder of `lab/papers`: specs, `claims.toml`, the page (`README.md`
 of its results (`digest.json`). The blocks of a page stand between `<!-- begin ... -->` and
 `<!-- end -->`. `claims` is made from claims and the kept numbers. `table FIGURE` (`FIGURE/NAME` for
 another than the main table, `table elsewhere FIGURE` for results on given volumes) is a table of
-the run that was kept last; the digest tells whether it is still that table.
+the run that was kept last; the digest tells whether it is still that table. `picture claims` shows
+the paper's values beside ours, `picture FIGURE` a table of the page as groups of bars, and
+`picture FIGURE: COLUMN, COLUMN` a panel of bars for each of its columns.
 
 `python -m cachewright_lab.pages` for `make generate`, `make check-generated`, `make figures` and
 keeping new results.
@@ -23,7 +25,7 @@ from cachewright import Error, words
 from cachewright._native import SpecError
 from cachewright.tables import measures
 from cachewright.tables.measures import GIVEN, Measured, Shown
-from cachewright_lab import digest
+from cachewright_lab import digest, pictures
 from cachewright_lab.digest import Digest, Kept
 from cachewright_lab.report.tables import Table, markdown
 from cachewright_lab.reproduce import claims, measured, specs
@@ -34,6 +36,7 @@ from cachewright_lab.reproduce.measured import ALL, Change
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, PAGE = "papers", "README.md"
 ELSEWHERE = "elsewhere"
+PICTURE = "picture "
 NOT_MEASURED = "not measured"
 HEADERS = (
     "what the paper claims",
@@ -43,6 +46,8 @@ HEADERS = (
     "on new volumes",
     "why",
 )
+# Units of claims that one axis of a picture shows, as percent.
+PERCENT = {"percent", "change", "points", "beside"}
 BLOCK = re.compile(r"<!-- begin (?P<what>[^\n]+?) -->\n(?P<body>.*?)<!-- end -->\n", re.DOTALL)
 
 
@@ -147,11 +152,15 @@ def _with_blocks(paper: Paper, made: Callable[[str, str], str]) -> str:
     return BLOCK.sub(block, text)
 
 
+def _is_table(what: str) -> bool:
+    return what != "claims" and not what.startswith(PICTURE)
+
+
 def _table_of(paper: Paper, what: str) -> tuple[str, bool]:
     """Return the table of a block, and whether it is of given volumes. Errors: `SpecError`."""
     kind, _, rest = what.partition(" ")
     if kind != "table" or not rest:
-        expected = "`claims` or `table FIGURE`"
+        expected = "`claims`, `table FIGURE` or `picture FIGURE`"
         raise SpecError(f"{paper.page}: found block `{what}`, expected {expected}")
     given = rest.startswith(f"{ELSEWHERE} ")
     name = rest.removeprefix(f"{ELSEWHERE} ")
@@ -165,6 +174,9 @@ def _block(paper: Paper, what: str, body: str) -> str:
     """Return a block of the page: claims made anew, a table as it was kept."""
     if what == "claims":
         return _claims(paper)
+    if what.startswith(PICTURE):
+        one = Picture.of(paper, what)
+        return f"![{one.name}]({pictures.FOLDER}/{one.path.name})"
     name, given = _table_of(paper, what)
     kept = paper.kept.elsewhere if given else paper.kept.own
     figure = measures.figure_of(name)
@@ -180,8 +192,83 @@ def _block(paper: Paper, what: str, body: str) -> str:
 
 def _claims(paper: Paper) -> str:
     rows = [_row(paper, claim) for claim in paper.claims]
-    lines = [markdown(HEADERS, rows, len(HEADERS)), "", *_sources(paper)]
-    return "\n".join(lines)
+    table = markdown(HEADERS, rows, len(HEADERS))
+    return "\n".join([_count(paper), "", table, "", *_sources(paper)])
+
+
+def _count(paper: Paper) -> str:
+    """Return how many claims are met, missed and not testable, in a sentence."""
+    values = [_value(paper.kept.own, claim.measure) for claim in paper.claims]
+    pairs = list(zip(paper.claims, values, strict=True))
+    counts = {
+        "met": sum(value is not None and claim.holds(value) for claim, value in pairs),
+        "missed": sum(value is not None and not claim.holds(value) for claim, value in pairs),
+        "not testable here": sum(claim.measure is None for claim in paper.claims),
+        NOT_MEASURED: sum(c.measure is not None and value is None for c, value in pairs),
+    }
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"**{words.counted(len(pairs), 'claim')}: {said}.**"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture on a page: what it shows, and the file that holds it."""
+
+    name: str
+    columns: tuple[str, ...]
+    paper: Paper
+
+    @staticmethod
+    def of(paper: Paper, what: str) -> Picture:
+        """Return the picture that a block names."""
+        name, colon, rest = what.removeprefix(PICTURE).partition(":")
+        columns = tuple(column.strip() for column in rest.split(",")) if colon else ()
+        return Picture(name.strip(), columns, paper)
+
+    @property
+    def path(self) -> Path:
+        """Where the picture is."""
+        slug = re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
+        return self.paper.specs / pictures.FOLDER / f"{slug}{pictures.SUFFIX}"
+
+    def source(self) -> str:
+        """Return what it is drawn from, as text. Errors: `SpecError` without such a table."""
+        if self.name == "claims":
+            return repr(self._beside())
+        for block in BLOCK.finditer(self.paper.text()):
+            if block["what"] == f"table {self.name}":
+                return f"{', '.join(self.columns)}\n{block['body']}"
+        raise SpecError(
+            f"{self.paper.page}: picture `{self.name}`: found no `table {self.name}` on the page, "
+            "expected one"
+        )
+
+    def draw(self) -> None:
+        """Draw it anew. Errors: `SpecError`."""
+        source = self.source()
+        if self.name == "claims":
+            figure = pictures.of_claims(self._beside())
+        else:
+            figure = pictures.of_table(self.name, source.partition("\n")[2], self.columns)
+        pictures.write(figure, source, self.path)
+
+    def _beside(self) -> list[pictures.Beside]:
+        """Return the claims of shares and changes, with the paper's bound and our value."""
+        found = []
+        for claim in self.paper.claims:
+            value = _value(self.paper.kept.own, claim.measure)
+            bound = claim.at_most if claim.at_least is None else claim.at_least
+            if value is not None and bound is not None and claim.unit in PERCENT:
+                shift = 1 if claim.unit == "beside" else 0
+                percent = [round(100 * (one - shift), 3) for one in (bound, value)]
+                found.append(pictures.Beside(claim.name, *percent))
+        return found
+
+
+def pictures_of(paper: Paper) -> list[Picture]:
+    """Return the pictures of a page."""
+    blocks = [block["what"] for block in BLOCK.finditer(paper.text())]
+    return [Picture.of(paper, what) for what in blocks if what.startswith(PICTURE)]
 
 
 def _row(paper: Paper, claim: Claim) -> list[str]:
@@ -248,7 +335,7 @@ def tables(paper: Paper, run: Measured) -> dict[str, str]:
     found = {}
 
     def drawn(what: str, body: str) -> str:
-        if what != "claims":
+        if _is_table(what):
             name, given = _table_of(paper, what)
             if given == _given(run) and measures.figure_of(name) in run.figures:
                 found[name] = _drawn(paper, run, name)
@@ -308,7 +395,7 @@ def accept(root: Path, folder: Path) -> Path:
     kept.take(run, named, shown)
 
     def taken(what: str, body: str) -> str:
-        if what == "claims":
+        if not _is_table(what):
             return body
         name, of_given = _table_of(paper, what)
         return shown.get(name, body) if of_given == given else body
@@ -369,7 +456,7 @@ def _shown(paper: Paper, *, given: bool) -> dict[str, str]:
     """Return the tables on the page by the names of their blocks."""
     found = {}
     for block in BLOCK.finditer(paper.text()):
-        if block["what"] != "claims":
+        if _is_table(block["what"]):
             name, of_given = _table_of(paper, block["what"])
             if of_given == given:
                 found[name] = block["body"].rstrip("\n")
@@ -415,14 +502,41 @@ def write(*, check: bool) -> int:
             status = 1
         text = written(paper)
         page = paper.page.relative_to(ROOT)
-        if text == paper.text():
+        if text != paper.text():
+            if check:
+                print(f"{page}: stale, run `make generate`", file=sys.stderr)
+                status = 1
+            else:
+                paper.page.write_text(text, encoding="utf-8")
+                print(f"wrote {page}")
+        status |= _write_pictures(paper, check=check)
+    return status
+
+
+def _write_pictures(paper: Paper, *, check: bool) -> int:
+    """Draw the pictures that are not of the page, or say which those are; no others are kept."""
+    status, wanted = 0, pictures_of(paper)
+    for one in wanted:
+        if pictures.is_of(one.path, one.source()):
             continue
+        path = one.path.relative_to(ROOT)
         if check:
-            print(f"{page}: stale, run `make generate`", file=sys.stderr)
+            print(f"{path}: stale, run `make generate`", file=sys.stderr)
             status = 1
         else:
-            paper.page.write_text(text, encoding="utf-8")
-            print(f"wrote {page}")
+            one.draw()
+            print(f"wrote {path}")
+    known = {one.path for one in wanted}
+    for path in (paper.specs / pictures.FOLDER).glob(f"*{pictures.SUFFIX}"):
+        if path not in known:
+            if check:
+                print(
+                    f"{path.relative_to(ROOT)}: no page shows it, run `make generate`",
+                    file=sys.stderr,
+                )
+                status = 1
+            else:
+                path.unlink()
     return status
 
 

@@ -88,7 +88,9 @@ def test_claims_are_met_missed_untested_or_not_run(folder: Path) -> None:
     assert verdicts({"fig1/a/hits": 1.11}) == ["met", never]
     assert verdicts({"fig1/a/hits": 1.109}) == ["missed because the trace is short", never]
     assert verdicts({"fig2/a/hits": 2.0}) == ["not run", never]
-    assert verdicts({"fig1/a/hits": 2.0}, whole=False) == ["not run", never], "in small"
+    assert verdicts({"fig1/a/hits": 2.0}, whole=False) == ["holds in small", never]
+    assert verdicts({"fig1/a/hits": 1.0}, whole=False) == ["differs in small", never]
+    assert verdicts({}, whole=False) == ["not run", never]
     assert claims.judged(found, {"fig1/a/hits": 0.83}, whole=True)[0].shown == "17 % below"
 
 
@@ -251,7 +253,11 @@ def test_blocks_that_are_none_are_refused(folder: Path) -> None:
     text = page.read_text()
     for old, new, why in [
         ("table fig1", "table fig9", "table `fig9`: found no such figure, expected fig1, all"),
-        ("table fig1", "chart fig1", "found block `chart fig1`, expected `claims` or"),
+        (
+            "table fig1",
+            "chart fig1",
+            "found block `chart fig1`, expected `claims`, `table FIGURE` or",
+        ),
         ("begin claims", "begin table fig1", "found no block `<!-- begin claims -->`"),
         ("<!-- end -->\nend", "end", "found a block without end"),
         ("| a | 0.5000 |", "| a | 0.6000 |", "table `fig1`: found a table that is not the kept"),

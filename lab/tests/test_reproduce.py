@@ -19,6 +19,7 @@ from cachewright import RunError, SpecError
 from cachewright.tables import measures
 from cachewright.train.demand import Segments, TenantSegments
 from cachewright.train.kinds import Volume
+from cachewright.types import Progress
 from cachewright_lab import reproduce
 from cachewright_lab.reproduce import claims, drive_specs, jobs, recut, workload_kinds
 from cachewright_lab.reproduce.drive_figures import geometric, left_out, rank_correlation
@@ -38,7 +39,12 @@ def measures_of(folder: Path) -> dict[str, float]:
         assert len(set(names)) == len(names), f"{figure}: tables of one name"
     judged = json.loads((folder / claims.FILE).read_text())["claims"]
     assert judged
-    assert {one["status"] for one in judged} <= {"not run", "untested"}
+    assert {one["status"] for one in judged} <= {
+        "holds in small",
+        "differs in small",
+        "not run",
+        "untested",
+    }
     return found.measures
 
 
@@ -339,7 +345,17 @@ def test_jobs_answer_in_order_and_stop_together() -> None:
         told.append((stage, done, total))
 
     jobs.each("s", [lambda _: 1, lambda _: 2], 1, progress)
-    assert told == [("s", 1, 2), ("s", 2, 2)]
+    assert told == [("s, 2 jobs, percent", 50, 100), ("s, 2 jobs, percent", 100, 100)]
+
+    def long(news: Progress) -> int:
+        news("first", 1, 2)
+        news("second", 1, 4)
+        news("unknown", 7, None)
+        return 1
+
+    told.clear()
+    jobs.each("s", [long, lambda _: 2], 1, progress)
+    assert [percent for _, percent, _ in told] == [25, 25, 25, 50, 100], "a share never falls"
 
     def fails(_news: object) -> int:
         raise SpecError("no such thing")

@@ -16,8 +16,9 @@ from cachewright_lab.reproduce.claims import Judged
 
 HEADERS = ("claim", "paper", "ours", "verdict")
 # How a verdict looks on the page.
-MARKS = {"met": "good", "missed": "bad", "untested": "open", "not run": "open"}
-STATUSES = ("met", "missed", "untested", "not run")
+MARKS = {"met": "good", "missed": "bad"}
+STATUSES = ("met", "missed", "holds in small", "differs in small", "untested", "not run")
+SMALL = "Small synthetic traces show that everything works; only reference traces or yours judge."
 
 
 def table(found: Sequence[Judged]) -> Table:
@@ -41,10 +42,11 @@ def short(found: Sequence[Judged]) -> Table:
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """Return how many claims are met, missed, untested and not run, in a sentence."""
+    """Return how many claims there are of each status, in a sentence."""
     counts = [(status, sum(one.status == status for one in found)) for status in STATUSES]
     said = ", ".join(f"{count} {status}" for status, count in counts if count)
-    return f"{words.counted(len(found), 'claim')}: {said}"
+    small = any(one.status.endswith("in small") for one in found)
+    return f"{words.counted(len(found), 'claim')}: {said}" + (f". {SMALL}" if small else "")
 
 
 def section(found: Sequence[Judged]) -> str:
@@ -65,7 +67,7 @@ def section(found: Sequence[Judged]) -> str:
                 Html(f"{escape(claim.claim)} <small>({escape(claim.source)})</small>{notes}"),
                 claim.paper,
                 one.shown,
-                Html(f'<b class="{MARKS[one.status]}">{escape(status)}</b>{why}'),
+                Html(f'<b class="{MARKS.get(one.status, "open")}">{escape(status)}</b>{why}'),
             ]
         )
     drawn = html(of_texts("", HEADERS, rows, len(HEADERS)))

@@ -3,7 +3,8 @@
 For: reading claims and judging them by measures (`measured`). Must never know: any paper, how a
 claim is shown, how anything is measured. A claim names one measure and what it has to be at least,
 at most, or both. It is met or missed only by numbers of the paper's own figures on the reference
-traces or on given volumes: what was not run, or run in small, is not run.
+traces or on given volumes. Small synthetic traces judge nothing: a claim that they bear out holds
+"in small", one that they do not "differs in small".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cachewright_lab.reproduce import specs
 CLAIMS = "claims.toml"
 # What became of them, beside the measures of a run.
 FILE = "claims.json"
-Status = Literal["met", "missed", "untested", "not run"]
+Status = Literal["met", "missed", "holds in small", "differs in small", "untested", "not run"]
 TEXTS = ("name", "claim", "source", "paper")
 OPTIONAL_TEXTS = ("reading", "measure", "later", "elsewhere", "unit", "why", "untested")
 BOUNDS = ("at_least", "at_most")
@@ -126,16 +127,18 @@ def of_figures(found: Sequence[Judged], figures: Collection[str]) -> list[Judged
 
 
 def judged(claims: Sequence[Claim], measures: Mapping[str, float], *, whole: bool) -> list[Judged]:
-    """Return what became of each claim; nothing is met by runs that are not `whole`."""
-    return [_judged(claim, measures if whole else {}) for claim in claims]
+    """Return what became of each claim; runs that are not `whole` decide none."""
+    return [_judged(claim, measures, whole=whole) for claim in claims]
 
 
-def _judged(claim: Claim, measures: Mapping[str, float]) -> Judged:
+def _judged(claim: Claim, measures: Mapping[str, float], *, whole: bool) -> Judged:
     if claim.measure is None:
         return Judged(claim, "untested", None)
     value = measures.get(claim.measure)
     if value is None:
         return Judged(claim, "not run", None)
+    if not whole:
+        return Judged(claim, "holds in small" if claim.holds(value) else "differs in small", value)
     return Judged(claim, "met" if claim.holds(value) else "missed", value)
 
 
