@@ -1,17 +1,13 @@
 //! A drive that is the whole machine as a system of the event loop: its data cache decides, its
 //! flash holds all.
 //!
-//! For: multi-tenant drives with a control loop over their data cache. Must never know: policies,
-//! stack files. Units: nanoseconds, bytes, pages. A quota changes when the first request after the
-//! interval's end is sent.
+//! A quota changes when the first request after the interval's end is sent.
 
-use super::measures::Measures;
-use super::times::{DriveTotals, Times};
+use super::times::{DriveTotals, Measures, Times};
 use super::{Answered, Boundary, Replay, System, request_of};
 use crate::lane::LaneResult;
-use crate::machines::channels::GroupUses;
-use crate::machines::latency_breakdown::{LatencyBreakdown, Role};
-use crate::machines::machine::TimedAnswer;
+use crate::machines::latency::{LatencyBreakdown, Role, TimedAnswer};
+use crate::machines::machine::GroupUses;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
 use crate::ssd::AnyCachedDrive;
