@@ -104,7 +104,7 @@ pub struct EngineLane<P> {
     all_hit: bool,
     /// Bytes of each access where the recording has no column of them.
     even_bytes: u64,
-    /// Whether the policy observes_requests of requests.
+    /// Whether the policy is told of whole requests.
     observes_requests: bool,
 }
 
@@ -209,7 +209,7 @@ impl<P: Policy> EngineLane<P> {
             let end = (start + STRIDE).min(range.end);
             for position in end..(end + STRIDE).min(range.end) {
                 let (tenant, block) = at_of(position);
-                self.engine.touch(tenant, block);
+                self.engine.prefetch(tenant, block);
             }
             for (position, &access_flags) in (start..).zip(&flags[start..end]) {
                 if OBSERVES && position == recording.start_of(request) {
@@ -301,7 +301,7 @@ impl<P: Policy> EngineLane<P> {
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
             let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
             for id in &ids[ahead] {
-                self.engine.touch(tenant, BlockId(*id));
+                self.engine.prefetch(tenant, BlockId(*id));
             }
             for (offset, id) in chunk.iter().enumerate() {
                 let future = futures.at(start + offset);
@@ -431,7 +431,7 @@ impl Lane for CurveLane {
             let end = (start + STRIDE).min(range.end);
             for (position, id) in (end..).zip(&ids[end..(end + STRIDE).min(range.end)]) {
                 if whose.counts(recording, position) {
-                    warm ^= self.set.touch(ONLY, BlockId(*id));
+                    warm ^= self.set.prefetch(ONLY, BlockId(*id));
                 }
             }
             for position in (start..end).filter(|position| whose.counts(recording, *position)) {

@@ -119,7 +119,7 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         let finish_ns = now_ns.saturating_add(duration);
         let totals = &mut self.totals[tenant.index()];
         totals.finished_ns = totals.finished_ns.max(finish_ns);
-        self.answer = Some(Answered { tag, tenant, finish_ns });
+        self.answer = Some(Answered { request: index as u32, tenant, finish_ns });
         if recording.flags[range.start] & TRIM != 0 {
             return;
         }
@@ -147,7 +147,7 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         answers.extend(self.answer.take());
     }
 

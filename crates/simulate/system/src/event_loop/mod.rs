@@ -62,8 +62,8 @@ pub struct Replay<'a, W = Requests> {
 /// A request answered, as the loop sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// As submitted.
-    pub tag: u64,
+    /// Its number in the workload.
+    pub request: u32,
     /// Whose it was.
     pub tenant: TenantId,
     /// When it was answered.
@@ -92,9 +92,9 @@ pub trait System {
     fn prefetch(&mut self, _upcoming: &[u32]) {}
     /// Something ends at or before `now_ns`, when the next request comes.
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64);
-    /// Hands out the answers since the last call, after every event, and lets the system begin
-    /// what it does beside requests.
-    fn take_answers(&mut self, answers: &mut Vec<Answered>);
+    /// An event is over: hands out its answers, and lets the system begin what it does beside
+    /// requests, as a machine its write-backs.
+    fn end_event(&mut self, answers: &mut Vec<Answered>);
     /// The workload has ended at `now_ns` and the system is idle.
     fn finish(self, now_ns: u64) -> Self::Found;
 
@@ -150,7 +150,7 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
                 (_, Some(now_ns)) => self.send(now_ns, progress)?,
                 (Some(_), None) => {}
             }
-            self.answer();
+            self.end_event();
             self.retire_tenants();
         }
     }
@@ -184,10 +184,10 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
         Ok(())
     }
 
-    /// Takes the answers of the event at hand: their tenants may send again.
-    fn answer(&mut self) {
+    /// Ends the event at hand: the tenants of its answers may send again.
+    fn end_event(&mut self) {
         let EventLoop { replay, system, source, answers, follows, .. } = self;
-        system.take_answers(answers);
+        system.end_event(answers);
         for answer in answers.drain(..) {
             if *follows && let Some(presence) = system.presence() {
                 presence.answered(answer.tenant);

@@ -213,7 +213,7 @@ impl<'a> RequestSource<'a> {
             let again_ns = finish_ns.saturating_add(think_ns[tenant]);
             return self.schedule(again_ns, self.of_tenant[tenant].start as u32);
         }
-        let index = request_of(answer.tag) as u32;
+        let index = answer.request;
         let process = workload.call(index as usize).process;
         let own = self.of_process.get(&(tenant, process)).copied();
         for number in own.into_iter().chain(self.begin_after.remove(&index).unwrap_or_default()) {

@@ -139,9 +139,10 @@ impl System for SsdReplay<'_> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         for completion in self.lists.done.drain(..) {
-            let request = self.replay.requests.get(request_of(completion.tag));
+            let index = request_of(completion.tag);
+            let request = self.replay.requests.get(index);
             let mut latency = LatencyBreakdown::default();
             latency.spend(Role::Cache, &completion.spent);
             let (tag, tenant) = (completion.tag, request.tenant);
@@ -149,7 +150,7 @@ impl System for SsdReplay<'_> {
             let answer = TimedAnswer { tag, tenant, arrival_ns, finish_ns, latency };
             self.used.completed(Nanos(finish_ns));
             self.measures.answered(&request, &answer, latency.in_flash_ns());
-            answers.push(Answered { tag, tenant, finish_ns });
+            answers.push(Answered { request: index as u32, tenant, finish_ns });
         }
     }
 

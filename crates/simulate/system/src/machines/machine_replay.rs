@@ -116,7 +116,7 @@ impl System for MachineReplay<'_> {
 
     fn prefetch(&mut self, upcoming: &[u32]) {
         for index in upcoming {
-            self.decider.touch(&self.replay.requests.get(*index as usize));
+            self.decider.prefetch(&self.replay.requests.get(*index as usize));
         }
     }
 
@@ -138,12 +138,12 @@ impl System for MachineReplay<'_> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         for answer in self.machine.drain_answers() {
             let request = self.replay.requests.get(answer.tag as usize);
             self.measures.answered(&request, &answer, answer.latency.behind_cache_ns());
             let TimedAnswer { tag, tenant, finish_ns, .. } = answer;
-            answers.push(Answered { tag, tenant, finish_ns });
+            answers.push(Answered { request: tag as u32, tenant, finish_ns });
         }
         self.clean();
     }
@@ -297,8 +297,8 @@ impl<P: Policy> Decider for ReplayCache<P> {
         self.decider.on_cut_off(request, futures, plan);
     }
 
-    fn touch(&self, request: &Request) {
-        self.decider.touch(request);
+    fn prefetch(&self, request: &Request) {
+        self.decider.prefetch(request);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {

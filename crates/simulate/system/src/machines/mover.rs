@@ -106,26 +106,6 @@ impl Mover {
         &self.migrated
     }
 
-    /// Two blocks are to change places: their residents, and the regions preferred from now on.
-    fn swap(
-        &mut self,
-        places: &mut ResidentPlaces,
-        residents: &ResidentTable,
-        pair: [(Option<ResidentId>, Region); 2],
-    ) {
-        self.queue.swap(places, residents, pair);
-    }
-
-    /// Notes a block if it is misplaced, to be moved when it may.
-    fn note_misplaced(
-        &mut self,
-        places: &ResidentPlaces,
-        residents: &ResidentTable,
-        id: ResidentId,
-    ) {
-        self.queue.note_misplaced(places, residents, id);
-    }
-
     /// Begins the changes that may begin; returns whether any did.
     fn begin_changes<N: Copy + Default>(
         &mut self,
@@ -499,7 +479,7 @@ impl SlotPlacement {
 
     /// Notes a block if it is misplaced, to be moved when it may.
     fn note_misplaced(&mut self, residents: &ResidentTable, id: ResidentId) {
-        self.mover.note_misplaced(&self.places, residents, id);
+        self.mover.queue.note_misplaced(&self.places, residents, id);
     }
 
     /// Notes all misplaced blocks.
@@ -570,7 +550,7 @@ impl Placement for SlotPlacement {
     }
 
     fn swap(&mut self, residents: &ResidentTable, pair: [(Option<ResidentId>, Region); 2]) {
-        self.mover.swap(&mut self.places, residents, pair);
+        self.mover.queue.swap(&mut self.places, residents, pair);
     }
 
     fn end_step(&mut self, id: ResidentId, serial: u64) -> Option<StepRef> {

@@ -224,7 +224,8 @@ impl<P: Policy> DataCache<P> {
 
     /// Changes the division of the cache; false if it is of another kind.
     pub(super) fn divide(&mut self, now: u64, quotas: &Quotas) -> bool {
-        self.parts.divide(now, quotas)
+        let DriveCacheParts { contents, traffic, destager, division } = &mut self.parts;
+        division.divide(now, quotas, contents, traffic, destager)
     }
 
     /// Lets a control loop divide the cache at the end of an interval.
@@ -389,12 +390,6 @@ impl<P: Policy> DriveCacheParts<P> {
     #[inline]
     fn level(&mut self, now: u64, pool: PoolId) {
         self.destager.level(now, pool, &mut self.contents, &mut self.traffic);
-    }
-
-    /// Changes the division of the cache; false if it is of another kind.
-    fn divide(&mut self, now: u64, quotas: &Quotas) -> bool {
-        let (contents, traffic) = (&mut self.contents, &mut self.traffic);
-        self.division.divide(now, quotas, contents, traffic, &mut self.destager)
     }
 
     /// Flash has a page. Whether it counted against the limit of its pool.
