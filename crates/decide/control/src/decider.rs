@@ -15,8 +15,9 @@ pub trait Decider: Send {
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Decides about a request that goes past the cache; see [`Cache::on_cut_off`].
     fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
-    /// Loads what the decision about a request to come will read; see [`Cache::touch`].
-    fn touch(&self, _request: &Request) {}
+    /// Loads what the decision about a request to come will read; see
+    /// [`Cache::prefetch`].
+    fn prefetch(&self, _request: &Request) {}
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
@@ -106,8 +107,8 @@ impl<P: Policy> Decider for CacheDecider<P> {
         self.cache.on_cut_off(request, futures, plan);
     }
 
-    fn touch(&self, request: &Request) {
-        self.cache.touch(request);
+    fn prefetch(&self, request: &Request) {
+        self.cache.prefetch(request);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {

@@ -1,19 +1,18 @@
-//! A machine with its cache as a system of the event loop.
-//!
-//! For: carrying each request out on the machine as the cache decides, with read-ahead and
-//! write-back of blocks that stay. Must never know: policies, device models, stack files. Units:
-//! nanoseconds.
+//! A machine with its cache as a system of the event loop: each request is carried out as the cache
+//! decides, with read-ahead and write-back of blocks that stay.
 
-use super::machine::{DirtyBlock, Machine, TimedAnswer};
+use super::latency::TimedAnswer;
+use super::machine::{InFlight, Machine, WriteBack};
 use super::read_ahead::ReadStreams;
-use super::replay_cache::ReplayDecider;
-use super::settings::{InFlight, WriteBack};
-use super::tenancy::ChannelTenancy;
-use crate::event_loop::measures::Measures;
-use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Times, request_of};
+use crate::event_loop::times::Measures;
+use crate::event_loop::{self, Answered, Boundary, Replay, System, Times, request_of};
+use crate::lane::LaneResult;
 use crate::recording::RecordError;
+use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
-use cachewright_control::SignalNeeds;
+use cachewright_control::{CacheDecider, ChannelTenancy, Decider, Presence, SignalNeeds, Signals};
+use cachewright_policy::{FutureSlice, Policy};
+use cachewright_steps::DirtyBlock;
 use cachewright_types::measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
@@ -117,7 +116,7 @@ impl System for MachineReplay<'_> {
 
     fn prefetch(&mut self, upcoming: &[u32]) {
         for index in upcoming {
-            self.decider.touch(&self.replay.requests.get(*index as usize));
+            self.decider.prefetch(&self.replay.requests.get(*index as usize));
         }
     }
 
@@ -139,12 +138,12 @@ impl System for MachineReplay<'_> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         for answer in self.machine.drain_answers() {
             let request = self.replay.requests.get(answer.tag as usize);
             self.measures.answered(&request, &answer, answer.latency.behind_cache_ns());
             let TimedAnswer { tag, tenant, finish_ns, .. } = answer;
-            answers.push(Answered { tag, tenant, finish_ns });
+            answers.push(Answered { request: tag as u32, tenant, finish_ns });
         }
         self.clean();
     }
@@ -250,5 +249,107 @@ impl MachineReplay<'_> {
     fn note_region_blocks(&mut self, time_ns: u64) {
         let regions = self.machine.region_blocks();
         self.measures.times.channels.regions.extend(regions.map(|regions| (time_ns, regions)));
+    }
+}
+
+/// A decider whose replay is reported.
+pub trait ReplayDecider: Decider {
+    /// A window of the time series has ended.
+    fn end_window(&mut self, window: u32, time_ns: u64);
+    /// The workload has ended.
+    fn finish(&mut self) -> LaneResult;
+}
+
+/// A cache under one policy, with its rows.
+pub struct ReplayCache<P> {
+    decider: CacheDecider<P>,
+    window_start: Vec<Counts>,
+    rows: Vec<Row>,
+}
+
+impl<P: Policy> ReplayCache<P> {
+    /// Nothing reported yet.
+    pub fn new(decider: CacheDecider<P>) -> ReplayCache<P> {
+        let window_start = vec![Counts::default(); decider.tenants()];
+        ReplayCache { decider, window_start, rows: Vec::new() }
+    }
+}
+
+impl<P: Policy> ReplayDecider for ReplayCache<P> {
+    fn end_window(&mut self, window: u32, time_ns: u64) {
+        let rows = window_rows(self.decider.engine(), &mut self.window_start, window, time_ns);
+        self.rows.extend(rows);
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        let rows = std::mem::take(&mut self.rows);
+        let (engine, control) = (self.decider.engine(), self.decider.control());
+        LaneResult::new(engine, self.decider.tenants(), rows, control)
+    }
+}
+
+impl<P: Policy> Decider for ReplayCache<P> {
+    fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decider.on_request(request, futures, plan);
+    }
+
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decider.on_cut_off(request, futures, plan);
+    }
+
+    fn prefetch(&self, request: &Request) {
+        self.decider.prefetch(request);
+    }
+
+    fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
+        self.decider.bring_in(tenant, number, plan)
+    }
+
+    fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
+        self.decider.clean(tenant, number)
+    }
+
+    fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
+        self.decider.background_ops(tenant, now_ns, plan);
+    }
+
+    fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {
+        self.decider.end_interval(signals, plan);
+    }
+
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
+        self.decider.tenancy()
+    }
+
+    fn redivide(&mut self, now_ns: u64, plan: &mut Plan) {
+        self.decider.redivide(now_ns, plan);
+    }
+
+    fn quotas(&self) -> Vec<u32> {
+        self.decider.quotas()
+    }
+
+    fn counts(&self) -> Vec<Counts> {
+        self.decider.counts()
+    }
+
+    fn hits(&self, tenant: TenantId) -> u64 {
+        self.decider.hits(tenant)
+    }
+
+    fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        self.decider.recount(tenant, blocks, all_hit);
+    }
+
+    fn dirty_blocks(&self) -> u64 {
+        self.decider.dirty_blocks()
+    }
+
+    fn held_blocks(&self) -> u64 {
+        self.decider.held_blocks()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.decider.audit()
     }
 }
