@@ -513,6 +513,13 @@ impl<P: Policy> Cache<P> {
         known.is_some_and(|id| self.engine.clean(tenant, id))
     }
 
+    /// Whether a block is cached and dirty.
+    pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
+        known.is_some_and(|id| self.engine.is_dirty(tenant, id))
+    }
+
     /// Reserves memory for all that the pools will remember at the capacities they have, so that no
     /// decision pauses to move what is there.
     pub fn reserve(&mut self) {

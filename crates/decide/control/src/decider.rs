@@ -22,6 +22,8 @@ pub trait Decider: Send {
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
+    /// Whether a block is cached and dirty.
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool;
     /// Background operations of the tenant's policy, to be called after each of its requests; see
     /// [`Cache::background_ops_at`].
     fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan);
@@ -117,6 +119,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.cache.clean(tenant, number)
+    }
+
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        self.cache.is_dirty(tenant, number)
     }
 
     fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {

@@ -8,6 +8,9 @@ use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
 use std::collections::VecDeque;
 
+/// Entries that the order of dirty pages may have beyond two per page that was dirty before.
+const SPARE_ENTRIES: usize = 1024;
+
 /// A pool of the cache engine: all pages, or those of one tenant or a few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolId(pub u16);
@@ -210,6 +213,8 @@ struct PoolPages {
     pages: Vec<CachedPage>,
     /// Pages in the order in which they became dirty, with that stamp; some are clean by now.
     dirty: VecDeque<(BlockId, Stamp)>,
+    /// Entries of that order that are not stale as far as is known.
+    dirty_before: usize,
 }
 
 impl PoolPages {
@@ -247,6 +252,11 @@ impl PoolPages {
     fn mark_dirty(&mut self, id: BlockId, stamp: Stamp) {
         self.pages[id.index()].dirty_since = stamp;
         self.dirty.push_back((id, stamp));
+        if self.dirty.len() > 2 * self.dirty_before + SPARE_ENTRIES {
+            let pages = &self.pages;
+            self.dirty.retain(|(id, stamp)| pages[id.index()].dirty_since == *stamp);
+            self.dirty_before = self.dirty.len();
+        }
     }
 
     /// The page longest dirty, taken from the order. `is_dirty` says what is still dirty.
@@ -286,5 +296,20 @@ mod tests {
             std::iter::from_fn(|| pages.take_oldest_dirty(dirty)).map(|id| id.0).collect();
         assert_eq!(order, [2, 0], "0 left and came back, 1 was cleaned");
         assert_eq!(pages.alive().count(), 3);
+    }
+
+    #[test]
+    fn the_order_of_dirty_pages_does_not_grow_with_the_trace() {
+        let mut pages = PoolPages::default();
+        pages.reserve(8);
+        for stamp in 1..100 * SPARE_ENTRIES as u64 {
+            let id = BlockId((stamp % 8) as u32);
+            pages.enter(id, Stamp(stamp));
+            pages.mark_dirty(id, Stamp(stamp));
+            assert!(pages.dirty.len() <= SPARE_ENTRIES + 16);
+            if stamp % 3 == 0 {
+                pages.leave(id);
+            }
+        }
     }
 }
