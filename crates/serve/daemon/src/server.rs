@@ -305,7 +305,7 @@ impl Server {
             let export = &self.tenants.exports()[found.tenant.index()];
             lines.push(operator::revived(export, &found, block_bytes));
         }
-        lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
+        lines.extend(self.remove_closed_tenants().into_iter().map(OperatorLine::info));
         lines
     }
 
@@ -688,7 +688,7 @@ impl Server {
 
     /// Goes on with tenants that go; returns what operators are told. To be called some times a
     /// second.
-    fn go_on_removing(&mut self) -> Vec<String> {
+    fn remove_closed_tenants(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for tenant in 0..self.tenants.members().len() {
             let number = TenantId(tenant as u16);

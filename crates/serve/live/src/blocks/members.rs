@@ -113,7 +113,7 @@ impl BlockServer {
     }
 
     /// Goes on with volumes that go.
-    pub(super) fn go_on_removing(&mut self, io: &mut impl Io) {
+    pub(super) fn empty_removed_volumes(&mut self, io: &mut impl Io) {
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }

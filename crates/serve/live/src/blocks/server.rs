@@ -209,7 +209,7 @@ impl BlockServer {
         }
         self.settle(io);
         self.write_back_ahead(io);
-        self.go_on_removing(io);
+        self.empty_removed_volumes(io);
         self.go_on_reviving(io);
         self.begin_syncs(io);
         self.go_on_closing(io);

@@ -170,6 +170,7 @@ impl Mover {
             graph.wait(write, exchange);
             graph.wait(end, write);
             places.begin_change(*id, change);
+            // Requests that read the block from now on wait for these steps, thus for its new slot.
             let known = residents.steps_mut(*id);
             (known.fetch, known.fill, known.writer) = (*read, write, StepRef::DONE);
             graph.release(write);
