@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cyclopts import CycloptsError
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+VERSION = ("--version", "-V", "version")
+# Options of which several values are separated by commas.
+LISTED = ("--policy", "--capacity", "--partition", "--block", "--figures", "--sizes", "--op")
 # What the argument `-` stands for.
 STDIN = "/dev/stdin"
 
@@ -30,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def status_of(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; every error becomes one sentence."""
-    if list(arguments) == ["--version"]:
+    if len(arguments) == 1 and arguments[0] in VERSION:
         print(_native.__version__)
         return DONE
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     # What a command sets for itself, as to be quiet, ends with it.
     # A bare hyphen would be taken for an option.
     given = [STDIN if argument == "-" else argument for argument in arguments]
@@ -92,7 +97,7 @@ def _run(arguments: list[str]) -> int:
             return DONE
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        output.error(usage_sentence(error))
+        output.error(usage_sentence(error, arguments))
         return WRONG
     return DONE
 
@@ -115,19 +120,35 @@ def spelled(sentence: str, arguments: Sequence[str]) -> str:
     return sentence
 
 
-def usage_sentence(error: CycloptsError) -> str:
+def _listed(unused: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return a hint where a word stands behind the value of an option that takes a list."""
+    for word in unused:
+        at = arguments.index(word) if word in arguments else 0
+        if at >= 2 and arguments[at - 2] in LISTED:
+            values = f"{arguments[at - 1]},{word}"
+            return f"; several values are separated by commas: {arguments[at - 2]} {values}"
+    return ""
+
+
+def usage_sentence(error: CycloptsError, arguments: Sequence[str] = ()) -> str:
     """Return what was wrong with the command as one sentence in lower case."""
-    from cyclopts import MissingArgumentError, UnusedCliTokensError
+    from cyclopts import MissingArgumentError, RepeatArgumentError, UnusedCliTokensError
 
     chain = " ".join(error.command_chain or ())
     where = f"see `cachewright {chain} --help`" if chain else "see `cachewright --help`"
     if isinstance(error, UnusedCliTokensError):
-        return f"found `{' '.join(error.unused_tokens or ())}`, expected nothing more; {where}"
+        unused = list(error.unused_tokens or ())
+        said = f"found `{' '.join(unused)}`, expected nothing more"
+        return f"{said}{_listed(unused, arguments)}; {where}"
+    if isinstance(error, RepeatArgumentError):
+        option = next((word for word in arguments if arguments.count(word) > 1), "an option")
+        listed = option in LISTED
+        values = "its values separated by commas, as in `lru,arc`" if listed else "it once"
+        return f"found {option} several times, expected {values}; {where}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name, expected = error.argument.name, error.argument.parameter.help
-        if expected:
-            what = f"{expected[:1].lower()}{expected[1:].rstrip('.')}"
-            return f"found no {name}, expected {what}; {where}"
+        what = f"{expected[:1].lower()}{expected[1:].rstrip('.')}" if expected else "one"
+        return f"found no {name}, expected {what}; {where}"
     text = " ".join(str(error).split()).split(" Available commands:")[0]
     text = text.rstrip(".").replace('"', "`")
     return f"{text[:1].lower()}{text[1:]}; {where}"
