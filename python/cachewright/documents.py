@@ -326,6 +326,15 @@ def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), infer_schema_length=None)
 
 
+def to_pandas(found: pl.DataFrame) -> Any:
+    """Return a frame of pandas. Errors: `SpecError` where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise SpecError("found no pandas, expected it: `pip install pandas`") from None
+    return pandas.DataFrame(found.to_dict(as_series=False))
+
+
 def parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Return a Parquet file of a result folder. Errors: `SpecError` when it is damaged."""
     import polars as pl

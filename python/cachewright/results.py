@@ -181,6 +181,24 @@ class RunFrames(AnswerFrames[RunAnswer]):
         schema = {name: kinds.get(name, pl.UInt64) for name in names}
         return pl.DataFrame(self.answer.series_rows or (), schema=schema, orient="row")
 
+    def chart(self, name: str | None = None) -> Any:
+        """Return a figure of the report as a chart of Altair: the first, or that of a name.
+
+        Errors: `SpecError` for a name that is none, and where there is nothing to draw.
+        """
+        from cachewright.report import notebook
+
+        return notebook.chart(notebook.figures_of_run(self), name)
+
+    def to_pandas(self) -> Any:
+        """Return `cases` as a frame of pandas. Errors: `SpecError` where pandas is absent."""
+        return documents.to_pandas(self.cases)
+
+    def _repr_html_(self) -> str:
+        from cachewright.report import notebook
+
+        return notebook.of_run(self)
+
     def best(self) -> Case:
         """Return the best case: the smallest cache that meets all goals, else the most hits."""
         from cachewright.tables import summary
@@ -190,7 +208,7 @@ class RunFrames(AnswerFrames[RunAnswer]):
     def __repr__(self) -> str:
         cases = self.answer.cases
         top = f", best hit ratio {words.ratio(self.best().total.hit_ratio)}" if cases else ""
-        return f"{type(self).__name__}({self.name!r}, {len(cases)} cases{top})"
+        return f"{type(self).__name__}({self.name!r}, {words.counted(len(cases), 'case')}{top})"
 
 
 @dataclass(frozen=True)
@@ -289,6 +307,24 @@ class CurveFrames(AnswerFrames[CurvesAnswer]):
         """
         return documents.frame([values(one) for one in self.answer.verify])
 
+    def chart(self, name: str | None = None) -> Any:
+        """Return a figure of the curves as a chart of Altair: the first, or that of a name.
+
+        Errors: `SpecError` for a name that is none, and where there is nothing to draw.
+        """
+        from cachewright.report import curves, notebook
+
+        return notebook.chart(curves.figures(self.answer), name)
+
+    def to_pandas(self) -> Any:
+        """Return `frame` as a frame of pandas. Errors: `SpecError` where pandas is absent."""
+        return documents.to_pandas(self.frame())
+
+    def _repr_html_(self) -> str:
+        from cachewright.report import notebook
+
+        return notebook.of_curves(self)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.answer.name!r}, {len(self.answer.curves)} curves)"
 
@@ -343,15 +379,19 @@ class Result(RunFrames):
         found = documents.read(RunAnswer, file, "a result of `run` or `compare`")
         return Result(found, file.parent)
 
-    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+    def report(
+        self, path: PathLike, figures: Sequence[str] = (), *, rank_by: str | None = None
+    ) -> Path:
         """Write a self-contained HTML report to `path` and return it.
 
         `figures` names formats (`svg`, `png`, `pdf`) in which every figure is also written to a
-        folder `figures` beside the report.
+        folder `figures` beside the report. `rank_by` is what is best: `hits`, `mean`, `p99`,
+        `write-amplification`, `flash-writes`, `slowdown` or `goals`; by default what the stack is
+        about. Errors: `SpecError` for what no case has.
         """
         from cachewright.report import write_report
 
-        return write_report(self, Path(path), figures)
+        return write_report(self, Path(path), figures, rank_by=rank_by)
 
 
 @dataclass(frozen=True, repr=False)

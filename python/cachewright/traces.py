@@ -288,7 +288,18 @@ def as_frame(table: Any) -> pl.DataFrame:
 
     if isinstance(table, pl.LazyFrame):
         return table.collect(engine="streaming")
-    return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+    if isinstance(table, pl.DataFrame):
+        return table
+    if type(table).__module__.partition(".")[0] == "pandas":
+        # Its Arrow stream takes pyarrow, which its columns do not.
+        return pl.DataFrame({str(name): _of_pandas(table[name]) for name in table.columns})
+    return pl.DataFrame(table)
+
+
+def _of_pandas(column: Any) -> Any:
+    """Return a column of pandas as an array, or as a list where it holds objects."""
+    values = column.to_numpy()
+    return column.tolist() if values.dtype == object else values
 
 
 def _unnamed_file() -> IO[bytes]:

@@ -105,7 +105,7 @@ class Figure:
             f'<section><h2>{escape(self.title)}</h2><p class="note">{escape(self.caption)}</p>'
             f'<div class="figure"><div class="panels" style="--columns:{columns}">{charts}</div>'
             f'<script type="application/json">{embedded(self.plot.live())}</script>'
-            f"<noscript>{self._still_svg()}</noscript></div></section>"
+            f"<noscript>{self.still()}</noscript></div></section>"
         )
 
     def save(self, path: Path, style: PrintStyle | None = None) -> None:
@@ -131,7 +131,7 @@ class Figure:
         parts = [f"{title}.", self.caption, self.plot.says()]
         return str(printable(" ".join(part for part in [*parts, says] if part)))
 
-    def _still_svg(self) -> str:
+    def still(self) -> str:
         """Return the chart as SVG in the page's colours; its ids are its own in the page."""
         svg = self._svg(self._themed(INK, LINE, PAPER))
         svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
