@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from cachewright import tables, words
 from cachewright.answers import CacheDrive, Case, RunAnswer, TenantFacts
 from cachewright.cli import noted, output
-from cachewright.tables import summary, timing
+from cachewright.tables import ranking, summary, timing
 
 
-def show(answer: RunAnswer) -> None:
-    """Print everything worth knowing of a result."""
+def show(answer: RunAnswer, rank_by: str | None = None) -> None:
+    """Print a result, ranked. Errors: `SpecError` for what cannot be ranked by."""
+    rank = ranking.rank_of(answer, rank_by)
     _workload(answer)
     output.kept(answer)
     if len(answer.cases) == 1:
@@ -19,12 +20,19 @@ def show(answer: RunAnswer) -> None:
         return
     for pivot in summary.pivots(answer):
         output.show(pivot)
-    for ranking in summary.rankings(answer):
-        _ranking(answer, ranking)
-    more = (summary.fewest_flash_writes_sentence(answer), summary.fastest_sentence(answer))
-    for sentence in (*summary.sentences(answer), *more):
+    for ranked in summary.rankings(answer, rank):
+        _ranking(answer, ranked)
+    more = []
+    if rank not in (ranking.AMPLIFICATION, ranking.FLASH_WRITES):
+        more.append(summary.fewest_flash_writes_sentence(answer))
+    if rank not in (ranking.MEAN, ranking.P99):
+        more.append(summary.fastest_sentence(answer))
+    for sentence in (*summary.sentences(answer, rank), *more):
         if sentence:
             output.say(sentence)
+    if answer_text := summary.conclusion(answer, rank):
+        output.say()
+        output.say(answer_text)
 
 
 def _workload(answer: RunAnswer) -> None:
@@ -102,10 +110,10 @@ def _timed(case: Case) -> None:
     output.facts(timing.facts(found))
 
 
-def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> None:
-    table = summary.ranked(answer, ranking)
+def _ranking(answer: RunAnswer, ranked: summary.Ranking) -> None:
+    table = summary.ranked(answer, ranked)
     output.show(table)
-    _unsteady([case.flash for case in ranking.cases if case.flash])
+    _unsteady([case.flash for case in ranked.cases if case.flash])
     if table.left_out:
         output.say(
             f"{words.count(table.left_out)} more not shown; --csv, --json and --out have all\n"

@@ -110,8 +110,9 @@ def over(
     trace: options.TraceArgs | None,
     show: options.ShowArgs,
     inputs: Sequence[Path] = (),
+    rank_by: str | None = None,
 ) -> Answered:
-    """Run a command on every volume of a dataset, and show where its answers are.
+    """Run a command on every volume of a dataset, and show what it found, volume by volume.
 
     Errors: as `fleet.over`; `RunError` when a volume has no answer.
     """
@@ -120,7 +121,8 @@ def over(
     from cachewright.fleet import over as fleet
 
     args, read = engine or EngineArgs(), reading(trace)
-    folder = out or RESULTS / _name(source)
+    # Each command has a folder of its own: answers of another one are not replaced.
+    folder = out or RESULTS / f"{_name(source)}-{command.replace('_', '-')}"
     with progress() as on_progress:
         found = fleet.over(
             command,
@@ -140,6 +142,7 @@ def over(
 
         output.print_csv(pl.read_parquet(folder / fleet.ROWS).to_dicts())
     else:
+        _show_volumes(command, found, rank_by)
         answered = found.volumes - len(found.failed)
         output.say(f"{words.counted(answered, 'volume')}: {sentence(found.rates)}")
         output.say(f"answers: {folder / fleet.ANSWERS}")
@@ -147,6 +150,21 @@ def over(
     unread(found.unread)
     refuse(found.failed)
     return found
+
+
+def _show_volumes(command: str, found: Answered, rank_by: str | None) -> None:
+    """Print the table of volumes, write their page, and say what they show together."""
+    from cachewright.report import volumes as page
+    from cachewright.tables import volumes
+
+    summed = volumes.of(command, found.named(), rank_by)
+    if summed is None:
+        return
+    output.show(summed.table)
+    if summed.table.left_out:
+        output.say(f"{summed.table.left_out} more are in the report\n")
+    output.say(summed.sentence)
+    output.say(f"report: {page.write(found.folder.name, summed, found.folder)}")
 
 
 def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:

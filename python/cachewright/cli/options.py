@@ -80,6 +80,15 @@ Figures = Annotated[
         "separated by commas."
     ),
 ]
+RankBy = Annotated[
+    Literal["hits", "mean", "p99", "write-amplification", "flash-writes", "slowdown", "goals"]
+    | None,
+    Parameter(
+        name="--rank-by",
+        help="What is best: hits, mean or p99 response, write-amplification, flash-writes, "
+        "slowdown or goals; chosen by what the stack is about if not given.",
+    ),
+]
 Force = Annotated[bool, Parameter(name="--force", negative=(), show_default=False)]
 Json = Annotated[
     bool,

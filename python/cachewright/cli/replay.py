@@ -5,18 +5,24 @@ For: one way for options however they were read. Must never know: options, how c
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachewright.cli import output
 from cachewright.cli.progress import progress
+from cachewright.stack import USUAL_POLICIES, is_stack_path, short
 
 if TYPE_CHECKING:
+    from cachewright.answers import RunAnswer
     from cachewright.stack import SpecLike
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
+# Keys of `[cache]` that `run` and `compare` have options for.
+CACHE_OPTIONS = ("policy", "capacity", "partition", "block")
 
 
 class Job(NamedTuple):
@@ -26,6 +32,8 @@ class Job(NamedTuple):
     settings: dict[str, str]
     vary: dict[str, list[str]]
     notes: Sequence[str] = ()
+    # The stack file or the traces, as they were named.
+    sources: Sequence[Path] = ()
 
 
 class Wanted(NamedTuple):
@@ -38,6 +46,7 @@ class Wanted(NamedTuple):
     figures: Sequence[str] = ()
     json: bool = False
     csv: bool = False
+    rank_by: str | None = None
 
     @property
     def is_data(self) -> bool:
@@ -48,7 +57,10 @@ class Wanted(NamedTuple):
 def replay(job: Job, wanted: Wanted) -> None:
     """Run a job and show its answer. Errors: as `api.run`."""
     from cachewright import api
+    from cachewright.tables import ranking
 
+    if wanted.rank_by is not None:
+        ranking.check(wanted.rank_by, api.check(job.stack, settings=job.settings))
     wants_report = wanted.report or bool(wanted.figures)
     folder = wanted.out
     if folder is None and wants_report:
@@ -74,13 +86,40 @@ def replay(job: Job, wanted: Wanted) -> None:
     else:
         from cachewright.cli import compared
 
-        compared.show(result.answer)
+        compared.show(result.answer, wanted.rank_by)
     if folder is not None and not wanted.is_data:
         output.say(f"result: {folder}")
     if folder is not None and wants_report:
-        path = result.report(folder / REPORT_FILE, wanted.figures)
+        path = result.report(folder / REPORT_FILE, wanted.figures, rank_by=wanted.rank_by)
         if not wanted.is_data:
             output.say(f"report: {path}")
+    if not wanted.is_data and (further := _next_command(job, result.answer, wanted.rank_by)):
+        output.say(f"next: {further}")
+
+
+def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
+    """Return the command that follows from an answer; nothing where its sources have no name.
+
+    After one case it is the comparison of the usual policies and sizes; after a comparison the case
+    that was advised, with its report.
+    """
+    from cachewright.tables import ranking, summary
+
+    named = [shlex.quote(os.fspath(path)) for path in job.sources]
+    if not named:
+        return ""
+    if len(answer.cases) == 1:
+        if is_stack_path(job.sources[0]):
+            return f"cachewright compare {named[0]} --policy {','.join(USUAL_POLICIES)}"
+        return f"cachewright compare {' '.join(named)}"
+    best = summary.advised(answer, ranking.rank_of(answer, rank_by))
+    for key in answer.varied:
+        value = best.settings[key]
+        option = short(key)
+        is_own = option in CACHE_OPTIONS
+        words = f"--{option} {shlex.quote(value)}" if is_own else shlex.quote(f"{key}={value}")
+        named.append(words if is_own else f"--set {words}")
+    return f"cachewright run {' '.join(named)} --report"
 
 
 def name_of(job: Job) -> str:

@@ -46,6 +46,7 @@ def compare(
     cache: options.CacheArgs | None = None,
     vary: options.Vary = None,
     set: options.Set = None,
+    rank_by: options.RankBy = None,
     result: options.ResultArgs | None = None,
     show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
@@ -67,15 +68,17 @@ def compare(
         engines.alone(to, ("report", "figures", "fresh"))
         values, settings = of_volume(args[0], set, vary)
         given = {"vary": values, "settings": settings}
-        engines.over("compare", sources[0], to.out, given, engine, trace, how)
+        engines.over("compare", sources[0], to.out, given, engine, trace, how, rank_by=rank_by)
         return
-    job, wanted = of_compare(sources, *args, set, vary), _wanted(to, how)
+    job, wanted = of_compare(sources, *args, set, vary), _wanted(to, how, rank_by)
     if engine is not None and engine.engine is not None:
         wanted = engines.cases_first(job, wanted, engine)
     replay(job, wanted)
 
 
-def _wanted(result: options.ResultArgs | None, show: options.ShowArgs) -> Wanted:
+def _wanted(
+    result: options.ResultArgs | None, show: options.ShowArgs, rank_by: str | None = None
+) -> Wanted:
     """Return what the options ask for. Errors: `SpecError` for an unknown kind of figure."""
     from cachewright.cli.replay import Wanted
 
@@ -88,4 +91,5 @@ def _wanted(result: options.ResultArgs | None, show: options.ShowArgs) -> Wanted
         figures=parsing.figure_kinds(args.figures),
         json=show.json,
         csv=show.csv,
+        rank_by=rank_by,
     )

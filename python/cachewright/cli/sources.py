@@ -48,7 +48,7 @@ def of_run(
     notes = _notes(sources, trace)
     if not isinstance(stack, Path) and not _gives("capacity", settings):
         notes.append(f"capacity {USUAL_CAPACITY}, a share of the working set; --capacity sets it")
-    return Job(stack, settings, {}, notes)
+    return Job(stack, settings, {}, notes, sources)
 
 
 def of_compare(
@@ -77,7 +77,7 @@ def of_compare(
                 notes.append(f"{key} {', '.join(chosen)}; --{key} chooses others")
     found, left_out = expanded(stack, found, settings)
     notes += [f"{key}=all leaves out {name}: {reason}" for key, name, reason in left_out]
-    return Job(stack, settings, found, notes)
+    return Job(stack, settings, found, notes, sources)
 
 
 def of_volume(

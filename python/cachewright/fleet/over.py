@@ -61,9 +61,25 @@ class Answered:
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Yield `volume` and `answer` of each volume."""
-        with (self.folder / ANSWERS).open(encoding="utf-8") as file:
-            for line in file:
-                yield json.loads(line)
+        return answers_in(self.folder)
+
+    def named(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of each volume with its answer."""
+        return ((one["volume"], one["answer"]) for one in self.answers())
+
+
+def answers_in(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield `volume` and `answer` of each volume of a folder of answers."""
+    with (folder / ANSWERS).open(encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def command_of(folder: Path) -> str | None:
+    """Return the command whose answers on a dataset a folder holds; None where it holds none."""
+    if not (folder / ANSWERS).is_file():
+        return None
+    return next((name for name in ROWS_OF if (folder / f"{name}{JOURNAL_SUFFIX}").exists()), None)
 
 
 def over(

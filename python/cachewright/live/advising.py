@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from cachewright.documents import load as load_answer
 from cachewright.live import advice, estimating, recordings, watching
 from cachewright.stack import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
 from cachewright.stack import load as load_stack
-from cachewright.tables import summary
+from cachewright.tables import ranking, summary
 
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
@@ -364,7 +365,10 @@ def _answer(
 ) -> AdviseAnswer:
     cases = [case for case in answer.cases if not summary.is_bound(case)]
     here = _case(present.cases[0])
-    tried = [_case(case) for case in sorted(cases, key=summary.preference)]
+    tried = [
+        _case(case)
+        for case in sorted(cases, key=partial(summary.preference, ranking.rank_of(answer)))
+    ]
     goals = [] if plan is None else list(_goals(present.cases[0], plan))
     return AdviseAnswer(
         cachewright=answer.cachewright,

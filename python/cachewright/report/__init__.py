@@ -32,15 +32,17 @@ __all__ = [
 ]
 
 
-def write_report(result: RunFrames, path: Path, kinds: Sequence[str] = ()) -> Path:
+def write_report(
+    result: RunFrames, path: Path, kinds: Sequence[str] = (), *, rank_by: str | None = None
+) -> Path:
     """Write the report to `path`, and every figure in each of `kinds` beside it.
 
-    Errors: `RunError` when a file cannot be written.
+    Errors: `RunError` when a file cannot be written, `SpecError` for what cannot be ranked by.
     """
     from cachewright.report import charts, run, timed
 
     figures = [*charts.all_figures(result), *timed.figures(result)]
-    return write_page(run.page(result, figures), figures, path, kinds)
+    return write_page(run.page(result, figures, rank_by), figures, path, kinds)
 
 
 def write_amplification_report(

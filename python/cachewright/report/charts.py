@@ -316,7 +316,7 @@ def _chosen(result: RunFrames, count: int) -> list[tuple[Case, str]]:
     """Return the best choices of the best one's group and the worst of it, with labels."""
     answer = result.answer
     best = summary.best_case(answer)
-    group = next(cases for _, cases in summary.groups(answer) if best in cases)
+    group = next(cases for _, cases in summary.by_capacity(answer) if best in cases)
     real = summary.one_per_cache([c for c in group if not summary.is_bound(c)] or group)
     ranked = sorted(real, key=lambda c: (-summary.hit_ratio(c), c.case))
     picked = ranked if len(ranked) <= count else [*ranked[: count - 1], ranked[-1]]

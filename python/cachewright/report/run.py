@@ -10,27 +10,29 @@ from typing import TYPE_CHECKING
 from cachewright import tables, words
 from cachewright.answers import RunAnswer, TenantFacts
 from cachewright.report.page import note, section, whole_page
-from cachewright.tables import Column, Table, html, summary, timing
+from cachewright.tables import Column, Table, html, ranking, summary, timing
+from cachewright.tables.ranking import Rank
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
     from cachewright.results import RunFrames
 
 
-def page(result: RunFrames, figures: Sequence[Figure]) -> str:
-    """Return the whole page."""
+def page(result: RunFrames, figures: Sequence[Figure], rank_by: str | None = None) -> str:
+    """Return the whole page. Errors: `SpecError` for what cannot be ranked by."""
     answer = result.answer
+    rank = ranking.rank_of(answer, rank_by)
     several = len(answer.cases) > 1
     parts: list[str | Figure] = [
         f"<h1>{escape(result.name)}</h1>",
         f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
-        _headline(answer),
+        _headline(answer, rank),
         '<div class="row">',
         *(section(pivot) for pivot in summary.pivots(answer)),
         "</div>",
         *figures,
-        *(_ranking(answer, ranking) for ranking in summary.rankings(answer) if several),
-        _best_tenants(answer),
+        *(_ranking(answer, ranked) for ranked in summary.rankings(answer, rank) if several),
+        _best_tenants(answer, rank),
         _responses(answer),
         _workload(answer),
         _settings(answer),
@@ -57,8 +59,8 @@ def _warmup(answer: RunAnswer) -> str:
     return "" if warmup == "0s" else f"; what arrives in the first {warmup} warms the cache only"
 
 
-def _headline(answer: RunAnswer) -> str:
-    best = summary.best_case(answer)
+def _headline(answer: RunAnswer, rank: Rank) -> str:
+    best = summary.best_case(answer, rank)
     tiles = [
         ("hit ratio", words.percent(best.total.hit_ratio)),
         ("read hit ratio", words.percent(best.total.read_hit_ratio)),
@@ -66,7 +68,7 @@ def _headline(answer: RunAnswer) -> str:
         ("write-backs", words.count(best.total.writebacks)),
     ]
     if best.flash:
-        tiles.append(("F/U on flash", words.ratio(best.flash.write_amplification)))
+        tiles.append(("write amplification", words.ratio(best.flash.write_amplification)))
         tiles.append(("flash writes", words.count(best.flash.flash_pages)))
     if best.total.mean_response_ns is not None:
         tiles.append(("mean response", words.duration(best.total.mean_response_ns)))
@@ -74,11 +76,12 @@ def _headline(answer: RunAnswer) -> str:
         f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
     )
     if len(answer.cases) > 1:
-        what = f"<p>{words.count(len(answer.cases))} combinations</p>"
-        for line in summary.sentences(answer):
+        what = f"<p><strong>{escape(summary.conclusion(answer, rank))}</strong></p>"
+        what += f"<p>{words.count(len(answer.cases))} combinations</p>"
+        for line in summary.sentences(answer, rank):
             head, colon, rest = line.partition(": ")
             what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
-        drawn = "" if summary.choice(answer) is None else drawn
+        drawn = "" if summary.choice(answer, rank) is None else drawn
     else:
         label = escape(summary.label(best, answer.varied or list(best.settings)))
         what = f"<p>One case: <strong>{label}</strong></p>"
@@ -86,16 +89,16 @@ def _headline(answer: RunAnswer) -> str:
     return f'<section class="best">{what}{tiles_drawn}</section>'
 
 
-def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
-    table = summary.ranked(answer, ranking)
+def _ranking(answer: RunAnswer, ranked: summary.Ranking) -> str:
+    table = summary.ranked(answer, ranked)
     more = note(f"{table.left_out} more are in result.json.") if table.left_out else ""
     return section(table, after=more)
 
 
-def _best_tenants(answer: RunAnswer) -> str:
+def _best_tenants(answer: RunAnswer, rank: Rank) -> str:
     several = len(answer.cases) > 1
-    title = f"Tenants in {summary.named(answer)}" if several else "Tenants"
-    return section(summary.tenants(summary.best_case(answer)), title)
+    title = f"Tenants in {summary.named(answer, rank)}" if several else "Tenants"
+    return section(summary.tenants(summary.best_case(answer, rank)), title)
 
 
 def _responses(answer: RunAnswer) -> str:

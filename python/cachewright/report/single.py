@@ -14,11 +14,13 @@ from typing import Any
 from cachewright import characterized, documents, results
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, PlanAnswer
-from cachewright.report import charts, curves, run, timed
+from cachewright.fleet import over
+from cachewright.report import charts, curves, run, timed, volumes
 from cachewright.report.figure import Figure
 from cachewright.report.page import section, whole_page
 from cachewright.results import Amplification, Curves, Result
 from cachewright.tables import sizing
+from cachewright.tables import volumes as volumes_tables
 from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.
@@ -38,6 +40,8 @@ def drawn(folder: Path) -> Drawn:
                 found = load(folder)
                 with documents.whole(file):
                     return of(found)
+        if (command := over.command_of(folder)) is not None:
+            return _volumes(folder, command)
         if any((folder / name).exists() for name in PAPER_FILES):
             own = "a result of `reproduce`, which writes its page itself (index.html)"
             raise SpecError(f"{folder}: found {own}; {EXPECTED}")
@@ -45,9 +49,19 @@ def drawn(folder: Path) -> Drawn:
     raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
 
 
-def _run(found: Result) -> Drawn:
+def _run(found: Result, rank_by: str | None = None) -> Drawn:
     several = [*charts.all_figures(found), *timed.figures(found)]
-    return run.page(found, several), several
+    return run.page(found, several, rank_by), several
+
+
+def _volumes(folder: Path, command: str) -> Drawn:
+    """Return the page of a command's answers on a dataset."""
+    with documents.whole(folder / over.ANSWERS):
+        answers = [(one["volume"], one["answer"]) for one in over.answers_in(folder)]
+        summed = volumes_tables.of(command, answers)
+    if summed is None:
+        raise SpecError(f"{folder}: found models of a training, which have no page; {EXPECTED}")
+    return volumes.page(folder.resolve().name, summed), []
 
 
 def _curves(found: Curves) -> Drawn:

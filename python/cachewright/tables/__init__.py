@@ -98,7 +98,7 @@ class Table(Generic[R]):
         """Make a table; nothing is computed before it is written."""
         self.title, self.columns, self.rows = title, columns, rows
         self.shown = len(rows) if shown is None else min(shown, len(rows))
-        self._choice, self._by_row = choice, by_row
+        self._choice, self.by_row = choice, by_row
 
     @property
     def left_out(self) -> int:
@@ -120,7 +120,7 @@ class Table(Generic[R]):
         ]
 
     def _best(self) -> list[set[int]]:
-        if self._by_row:
+        if self.by_row:
             return self._best_by_row()
         return [self._best_of(column) for column in self.columns]
 

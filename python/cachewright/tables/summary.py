@@ -6,24 +6,27 @@ for the page; the command line needs no polars for them. Units: ratios in 0..1, 
 A policy that reads the future (the registry says which) is a bound, not a choice: it is shown and
 ranked, but never called best. More cache always hits more, so one best over several capacities says
 nothing: without goals each capacity has a best of its own. With goals the choice is the smallest
-cache that meets all of them.
+cache that meets all of them. What cases are ranked by is `cachewright.tables.ranking`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from cachewright import tables, words
 from cachewright.answers import CacheDrive, Case, CaseTenant, CaseTotal, RunAnswer
 from cachewright.documents import values
-from cachewright.tables import Column, Table, timing
+from cachewright.tables import Column, Table, ranking, timing
+from cachewright.tables.ranking import GOALS, HITS, Rank
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
 CAPACITY = "cache.capacity"
 SEPARATION = "flash.separation"
+# Keys whose values tell by themselves what they are.
+SELF_EVIDENT = (POLICY, PARTITION, CAPACITY)
 FLASH = "flash."
 SHOWN = 20
 SHOWN_PER_GROUP = 3
@@ -34,6 +37,10 @@ TENANT_COLUMNS = 8
 # Capacities that get a sentence of their own.
 SHOWN_CAPACITIES = 10
 ALL = "all"
+# The share of the largest cache's hits with which a smaller one is enough.
+NEARLY = 0.9
+# Below this span a rate says nothing about a day.
+SHORTEST_NS, DAY_NS = 10_000_000_000, 86_400_000_000_000
 
 # The counters of a case or of one of its tenants.
 Line = CaseTotal | CaseTenant
@@ -82,36 +89,31 @@ FLASH_MEASURES: tuple[Column[CacheDrive], ...] = (
 
 
 class Ranking(NamedTuple):
-    """Cases that differ only in policy and partition, the best first.
+    """Cases of one capacity, the best first.
 
-    The first `shown` are for people: the best bound, then choices by goals met and hit ratio.
-    `cases` holds all, so that the best of a column is the best of all.
+    The first `shown` are for people: the best bound, then choices by rank. `cases` holds all, so
+    that the best of a column is the best of all.
     """
 
     title: str
     cases: list[Case]
     shown: int
+    rank: Rank
 
     @property
     def ranked_by(self) -> str:
         """What the cases are ranked by, in words."""
-        return "goals met, then hit ratio" if has_goals(self.cases) else "hit ratio"
+        return "goals met, then hit ratio" if self.rank is GOALS else self.rank.title
 
 
-def _worst_slowdown(case: Case) -> float | None:
-    fairness = case.timing.fairness if case.timing else None
-    return fairness.max_slowdown if fairness else None
-
-
-def _drive_amplification(case: Case) -> float | None:
-    drive = case.timing.drive if case.timing else None
-    return drive.write_amplification if drive else None
+def _timed_amplification(case: Case) -> float | None:
+    return ranking.amplification(case) if case.timing else None
 
 
 # Of cases on devices.
 DEVICE_MEASURES: tuple[Column[Case], ...] = (
-    Column("worst slowdown", _worst_slowdown, words.ratio, "low"),
-    Column("write amplification", _drive_amplification, words.ratio, "low"),
+    Column("worst slowdown", ranking.slowdown, words.ratio, "low"),
+    Column("write amplification", _timed_amplification, words.ratio, "low"),
 )
 
 
@@ -193,32 +195,33 @@ def meets_all(case: Case) -> bool:
     return 0 < goals(case) == goals_met(case)
 
 
-def preference(case: Case) -> tuple[float, ...]:
+def preference(rank: Rank, case: Case) -> tuple[float, ...]:
     """Return a key by which better cases sort first.
 
-    Choices come before bounds, and cases that meet more goals before others. Of those that meet all
-    the smaller cache is better; else the higher hit ratio, then the smaller cache. When all that is
-    equal, fewer writes to flash, then the first case.
+    Choices come before bounds. By goals, cases that meet more come before others, and of those that
+    meet all the smaller cache is better. Then the value of the rank decides, the hit ratio, the
+    smaller cache; when all that is equal, fewer writes to flash, then the first case.
     """
-    size = capacity_bytes(case)
-    cost = size if meets_all(case) else 0
-    ratio = -hit_ratio(case)
-    return (is_bound(case), -goals_met(case), cost, ratio, size, flash_pages(case), case.case)
+    size, met, cost = capacity_bytes(case), 0, 0
+    if rank is GOALS:
+        met, cost = goals_met(case), size if meets_all(case) else 0
+    value = 0.0 if rank is GOALS else rank.key(case)
+    least = (-hit_ratio(case), size, flash_pages(case), case.case)
+    return (is_bound(case), -met, cost, value, *least)
 
 
-def best_of(cases: Iterable[Case]) -> Case:
+def best_of(cases: Iterable[Case], rank: Rank) -> Case:
     """Return the best of some cases by `preference`."""
-    return min(cases, key=preference)
+    return min(cases, key=partial(preference, rank))
 
 
-def best_case(answer: RunAnswer) -> Case:
-    """Return the best case of a result.
+def best_case(answer: RunAnswer, rank: Rank | None = None) -> Case:
+    """Return the best case of a result, by a rank or by that which follows from its stack.
 
     With goals it is the smallest cache that meets all of them, or else the one that meets the most.
-    Without goals it is the highest hit ratio, thus nearly always one of the largest cache: compare
-    capacities by `verdict.sentences` then.
+    By hits it is nearly always one of the largest cache: compare capacities by `sentences` then.
     """
-    return best_of(answer.cases)
+    return best_of(answer.cases, rank or ranking.rank_of(answer))
 
 
 def by_capacity(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
@@ -260,8 +263,13 @@ def capacity_bytes(case: Case) -> int:
 
 
 def label(case: Case, keys: Iterable[str]) -> str:
-    """Return the case's values of `keys` in a few words: `arc, hull, 64MiB`."""
-    found = [words.setting(case.settings[key]) for key in keys if key in case.settings]
+    """Return the case's values of `keys` in a few words: `arc, hull, 64MiB, separation=2r`."""
+    known = [key for key in keys if key in case.settings]
+    heads = dict(zip(known, _heads_of_keys(known), strict=True))
+    found = [
+        value(case, key) if key in SELF_EVIDENT else f"{heads[key]}={value(case, key)}"
+        for key in known
+    ]
     return ", ".join(found) or "the stack as it is"
 
 
@@ -278,10 +286,27 @@ def ordered(cases: Iterable[Case], key: str) -> list[str]:
     return sorted(found, key=found.__getitem__) if key == CAPACITY else list(found)
 
 
-def other_keys(answer: RunAnswer) -> list[str]:
-    """Return the varied keys that are neither policy nor partition nor the drive's."""
-    keys = answer.varied
-    return [k for k in keys if k not in (POLICY, PARTITION) and not k.startswith(FLASH)]
+def _columns_of_keys(answer: RunAnswer) -> list[str]:
+    """Return the settings that tell cases of one capacity apart, a column each.
+
+    The policy is always one, the partition where tenants share a cache, then whatever is varied.
+    """
+    keys = [POLICY]
+    if PARTITION in answer.varied or len(answer.tenants) > 1:
+        keys.append(PARTITION)
+    keys += [key for key in flash_keys(answer) if key not in keys]
+    return [*keys, *(key for key in answer.varied if key not in (*keys, CAPACITY))]
+
+
+def _heads_of_keys(keys: Sequence[str]) -> list[str]:
+    """Return the shortest ends of keys that tell them apart, such as `separation`."""
+    found = []
+    for key in keys:
+        parts = key.split(".")
+        ends = [".".join(parts[at:]) for at in range(len(parts) - 1, -1, -1)]
+        others = [other for other in keys if other != key]
+        found.append(next(end for end in ends if not any(o.endswith(f".{end}") for o in others)))
+    return found
 
 
 def flash_keys(answer: RunAnswer) -> list[str]:
@@ -292,12 +317,9 @@ def flash_keys(answer: RunAnswer) -> list[str]:
     return [SEPARATION, *varied]
 
 
-def groups(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
-    """Return the cases in groups of one cache size, smallest first.
-
-    Those of a group differ only in policy, partition and the drive.
-    """
-    keys = other_keys(answer)
+def _pivot_groups(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
+    """Return the cases in groups that differ only in policy, partition and the drive."""
+    keys = [k for k in answer.varied if k not in (POLICY, PARTITION) and not k.startswith(FLASH)]
     found: dict[str, list[Case]] = {}
     for case in sorted(answer.cases, key=lambda c: (capacity_bytes(c), c.case)):
         found.setdefault(_group_title(case, keys), []).append(case)
@@ -322,7 +344,7 @@ def pivots(answer: RunAnswer) -> list[Table[Mapping[str, Case]]]:
 
     Groups with one partition are left out. Combinations that were not run have no ratio.
     """
-    found = [(title, cases, ordered(cases, PARTITION)) for title, cases in groups(answer)]
+    found = [(title, cases, ordered(cases, PARTITION)) for title, cases in _pivot_groups(answer)]
     return [_pivot(title, cases, names) for title, cases, names in found if len(names) > 1]
 
 
@@ -353,19 +375,20 @@ def _ratio_under(partition: str) -> Callable[[Mapping[str, Case]], float | None]
     return lambda row: hit_ratio(row[partition]) if partition in row else None
 
 
-def rankings(answer: RunAnswer) -> list[Ranking]:
-    """Return every group ranked by goals met, then hit ratio; long ones show their best."""
-    grouped = groups(answer)
+def rankings(answer: RunAnswer, rank: Rank | None = None) -> list[Ranking]:
+    """Return the cases of every capacity, ranked; long rankings show their best."""
+    rank = rank or ranking.rank_of(answer)
+    grouped = by_capacity(answer)
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
     for title, cases in grouped:
-        ranked = sorted(cases, key=lambda c: (-goals_met(c), -hit_ratio(c), flash_pages(c), c.case))
+        ranked = sorted(cases, key=lambda c: (rank.key(c), -hit_ratio(c), flash_pages(c), c.case))
         if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
             ranked.sort(key=lambda c: (c is not bound, is_bound(c)))
-            result.append(Ranking(title, ranked, shown))
+            result.append(Ranking(title, ranked, shown, rank))
         else:
-            result.append(Ranking(title, ranked, len(ranked)))
+            result.append(Ranking(title, ranked, len(ranked), rank))
     return result
 
 
@@ -376,11 +399,13 @@ def ranked(answer: RunAnswer, ranking: Ranking) -> Table[Case]:
     def total(case: Case) -> CaseTotal:
         return case.total
 
+    keys = _columns_of_keys(answer)
     columns: list[Column[Case]] = [
         tables.rank(cases),
-        Column("policy", policy_label),
-        Column("partition", _set_to(PARTITION)),
-        *(Column(key.removeprefix(FLASH), _set_to(key)) for key in flash_keys(answer)),
+        *(
+            Column(head, policy_label if key == POLICY else _set_to(key))
+            for key, head in zip(keys, _heads_of_keys(keys), strict=True)
+        ),
         *(measure.on(total) for measure in measures([case.total for case in cases])),
         *_by_kind(cases),
         *_known(DEVICE_MEASURES, cases),
@@ -471,56 +496,138 @@ def _records_of(case: Case) -> Iterator[dict[str, Any]]:
     yield {**head, "tenant": ALL, **values(case.total), **times.get(ALL, {}), **flash(case)}
 
 
-def sentences(answer: RunAnswer) -> list[str]:
+def sentences(answer: RunAnswer, rank: Rank | None = None) -> list[str]:
     """Return what to conclude from several cases, the most important first."""
+    rank = rank or ranking.rank_of(answer)
     sizes = by_capacity(answer)
     if len(sizes) == 1:
         ((_, cases),) = sizes
-        return [f"best: {_best_of_size(cases, answer.varied)}"]
-    lines = [_cheapest(answer)] if has_goals(answer.cases) else []
+        return [f"best: {_best_of_size(cases, answer.varied, rank)}"]
+    lines = [_cheapest(answer)] if rank is GOALS else []
     keys = [key for key in answer.varied if key != CAPACITY]
     if not keys:
-        return [*lines, _ratios(sizes)]
+        return [*lines, _ratios(sizes, rank)]
     shown = sizes[:SHOWN_CAPACITIES]
-    lines += [f"best at {title}: {_best_of_size(cases, keys)}" for title, cases in shown]
+    lines += [f"best at {title}: {_best_of_size(cases, keys, rank)}" for title, cases in shown]
     left_out = len(sizes) - len(shown)
     return [*lines, f"{left_out} more capacities not shown"] if left_out else lines
 
 
-def choice(answer: RunAnswer) -> Case | None:
-    """Return the one case to choose; None where several capacities have no goal to choose by."""
-    several = len(by_capacity(answer)) > 1
-    if several and not has_goals(answer.cases):
+def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
+    """Return the answer of a comparison in a paragraph: what to use, how good it is, its price.
+
+    By hits it is the smallest cache that gives nearly what the largest one compared gives, under
+    the scheme that hits most there. Empty where there is nothing to choose.
+    """
+    rank = rank or ranking.rank_of(answer)
+    if len(answer.cases) < 2:
+        return ""
+    best = advised(answer, rank)
+    keys = [key for key in answer.varied if key != CAPACITY]
+    size = f"at {words.size(capacity_bytes(best))} " if CAPACITY in answer.varied else ""
+    use = f"use {label(best, keys)}" if keys else "the stack as it is"
+    first = f"{size}{use}: {_numbers(best, rank)}"
+    parts = [first[:1].upper() + first[1:], _more_cache(answer, best, rank)]
+    parts += [_of_possible(answer, best), _written_per_day(answer, best)]
+    return ". ".join(part for part in parts if part) + "."
+
+
+def advised(answer: RunAnswer, rank: Rank | None = None) -> Case:
+    """Return the case to use.
+
+    By hits, of several capacities, it is the best of the smallest one that gives nearly what the
+    largest gives.
+    """
+    rank = rank or ranking.rank_of(answer)
+    if rank is not HITS:
+        return best_case(answer, rank)
+    found = [best_of(cases, HITS) for _, cases in by_capacity(answer)]
+    top = max(map(hit_ratio, found))
+    return next(case for case in found if hit_ratio(case) >= NEARLY * top)
+
+
+def _more_cache(answer: RunAnswer, best: Case, rank: Rank) -> str:
+    """Return what the largest cache compared would give beyond the one that is advised."""
+    if rank is not HITS:
+        return ""
+    choices = [case for case in answer.cases if not is_bound(case)] or list(answer.cases)
+    most = max(map(capacity_bytes, choices))
+    times = most / capacity_bytes(best) if capacity_bytes(best) else 0.0
+    if times <= 1:
+        return ""
+    top = max(hit_ratio(case) for case in choices if capacity_bytes(case) == most)
+    gain = words.ratio(max(top - hit_ratio(best), 0.0))
+    return f"{words.size(most)}, {words.significant(times, 2)} times as much, hits {gain} more"
+
+
+def _of_possible(answer: RunAnswer, best: Case) -> str:
+    """Return how much of the best bound's hits a case has; nothing without a bound of its size."""
+    size = capacity_bytes(best)
+    same = [c for c in answer.cases if is_bound(c) and capacity_bytes(c) == size]
+    top = max(same, key=hit_ratio, default=None)
+    if top is None or hit_ratio(top) <= 0 or is_bound(best):
+        return ""
+    share = words.percent(hit_ratio(best) / hit_ratio(top))
+    most = f"{value(top, POLICY)} hits {words.ratio(hit_ratio(top))}"
+    return f"That is {share} of what is possible ({most})"
+
+
+def _written_per_day(answer: RunAnswer, case: Case) -> str:
+    """Return the bytes that a case writes to the cache in a day at the traces' own rate."""
+    span_ns = answer.workload.span_ns
+    if span_ns < SHORTEST_NS or not all(tenant.has_times for tenant in answer.tenants):
+        return ""
+    written = case.total.cache_writes * case.block_bytes * DAY_NS / span_ns
+    if not written:
+        return ""
+    return f"At the traces' rate it writes {words.size(round(written))} a day to the cache"
+
+
+def choice(answer: RunAnswer, rank: Rank | None = None) -> Case | None:
+    """Return the one case to choose; None where several capacities are ranked by hits alone."""
+    rank = rank or ranking.rank_of(answer)
+    if rank is HITS and len(by_capacity(answer)) > 1:
         return None
-    return best_case(answer)
+    return best_case(answer, rank)
 
 
-def named(answer: RunAnswer) -> str:
+def named(answer: RunAnswer, rank: Rank | None = None) -> str:
     """Return what the case shown in detail is: the best, or the one with the most hits."""
-    chosen = choice(answer)
-    case = best_case(answer) if chosen is None else chosen
+    rank = rank or ranking.rank_of(answer)
+    chosen = choice(answer, rank)
+    case = best_case(answer, rank) if chosen is None else chosen
     what = "the case with the highest hit ratio" if chosen is None else "the best case"
     return f"{what}, {label(case, answer.varied)}"
 
 
-def _best_of_size(cases: Sequence[Case], keys: Sequence[str]) -> str:
-    """Return which of `cases` of one capacity is best, and how far it is above the worst."""
-    best = best_of(cases)
-    line = f"{label(best, keys)}: {_numbers(best)}"
+def _best_of_size(cases: Sequence[Case], keys: Sequence[str], rank: Rank) -> str:
+    """Return which of `cases` of one capacity is best, and how far it is from the worst."""
+    best = best_of(cases, rank)
+    line = f"{label(best, keys)}: {_numbers(best, rank)}"
     real = [case for case in cases if not is_bound(case)] or list(cases)
-    if has_goals(cases):
+    if rank is GOALS:
         line += _more_hits(best, real, keys)
     else:
-        worst = min(real, key=lambda c: (hit_ratio(c), -c.case))
-        if worst is not best:
-            gain = hit_ratio(best) - hit_ratio(worst)
-            line += f", {words.ratio(gain)} above the worst ({label(worst, keys)})"
+        worst = max(real, key=lambda c: (rank.key(c), c.case))
+        line += _ahead_of(worst, best, keys, rank)
     ahead = [case for case in cases if is_bound(case) and case is not best]
-    if ahead:
+    if ahead and rank in (HITS, GOALS):
         top = max(ahead, key=hit_ratio)
         ratio = words.ratio(hit_ratio(top))
         line += f"; the bound {label(top, keys)} has {ratio}"
     return line
+
+
+def _ahead_of(worst: Case, best: Case, keys: Sequence[str], rank: Rank) -> str:
+    """Return how far the best case is from the worst; nothing where they are one."""
+    if worst is best:
+        return ""
+    if rank is HITS:
+        gain = hit_ratio(best) - hit_ratio(worst)
+        return f", {words.ratio(gain)} above the worst ({label(worst, keys)})"
+    value = rank.of(worst)
+    shown = words.NOTHING if value is None else rank.text(value)
+    return f"; the worst ({label(worst, keys)}) has {shown}"
 
 
 def _more_hits(best: Case, cases: Sequence[Case], keys: Sequence[str]) -> str:
@@ -528,27 +635,31 @@ def _more_hits(best: Case, cases: Sequence[Case], keys: Sequence[str]) -> str:
     top = max(cases, key=lambda c: (hit_ratio(c), -c.case))
     if hit_ratio(top) <= hit_ratio(best):
         return ""
-    return f"; {label(top, keys)} hits more but not where goals ask for it: {_numbers(top)}"
+    return f"; {label(top, keys)} hits more but not where goals ask for it: {_numbers(top, GOALS)}"
 
 
-def _numbers(case: Case) -> str:
+def _numbers(case: Case, rank: Rank) -> str:
     ratio = f"hit ratio {words.ratio(hit_ratio(case))}"
-    known = goals(case)
-    if not known:
+    if rank is GOALS:
+        known = goals(case)
+        return f"{words.count(goals_met(case))} of {words.counted(known, 'goal')} met, {ratio}"
+    if rank is HITS:
         return ratio
-    return f"{words.count(goals_met(case))} of {words.counted(known, 'goal')} met, {ratio}"
+    others = [ranking.AMPLIFICATION, ranking.MEAN, ranking.P99]
+    parts = [one.shown(case) for one in others if one is not rank and one.of(case) is not None]
+    return ", ".join([rank.shown(case), *parts, ratio])
 
 
 def _cheapest(answer: RunAnswer) -> str:
     """Return the smallest capacity that meets all goals, or that none does."""
     cases, keys = answer.cases, answer.varied
-    best = best_case(answer)
+    best = best_case(answer, GOALS)
     if meets_all(best) and not is_bound(best):
         title = f"smallest cache that meets all goals: {capacity_title(best)}"
         rest = [key for key in keys if key != CAPACITY]
         rest_of_it = f", {label(best, rest)}" if rest else ""
-        return f"{title}{rest_of_it}: {_numbers(best)}"
-    line = f"no case meets all goals; nearest: {label(best, keys)}: {_numbers(best)}"
+        return f"{title}{rest_of_it}: {_numbers(best, GOALS)}"
+    line = f"no case meets all goals; nearest: {label(best, keys)}: {_numbers(best, GOALS)}"
     bound = [case for case in cases if is_bound(case) and meets_all(case)]
     if bound:
         first = min(bound, key=capacity_bytes)
@@ -556,9 +667,9 @@ def _cheapest(answer: RunAnswer) -> str:
     return line
 
 
-def _ratios(sizes: Sequence[tuple[str, Sequence[Case]]]) -> str:
-    """Return the hit ratio at each capacity, of one case each."""
-    shown = [f"{title}: {_numbers(cases[0])}" for title, cases in sizes[:SHOWN_CAPACITIES]]
+def _ratios(sizes: Sequence[tuple[str, Sequence[Case]]], rank: Rank) -> str:
+    """Return the numbers of each capacity, of one case each."""
+    shown = [f"{title}: {_numbers(cases[0], rank)}" for title, cases in sizes[:SHOWN_CAPACITIES]]
     left_out = len(sizes) - len(shown)
     return "; ".join([*shown, f"{left_out} more not shown"] if left_out else shown)
 

@@ -1,0 +1,34 @@
+"""The page of a command's answers on a dataset: what the volumes show together, a row for each."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachewright.report.page import section, whole_page
+from cachewright.tables import Table
+
+if TYPE_CHECKING:
+    from cachewright.tables.volumes import Summed
+
+REPORT_FILE = "report.html"
+
+
+def page(name: str, found: Summed) -> str:
+    """Return the page: every volume has its row."""
+    whole = found.table
+    table = Table(whole.title, whole.columns, whole.rows, by_row=whole.by_row)
+    parts = [
+        f"<h1>{escape(name)}</h1>",
+        f'<section class="best"><p><strong>{escape(found.sentence)}</strong></p></section>',
+        section(table),
+    ]
+    return whole_page(f"{name}: volumes", parts)
+
+
+def write(name: str, found: Summed, folder: Path) -> Path:
+    """Write the page into a folder of answers and return its path."""
+    from cachewright.report import write_page
+
+    return write_page(page(name, found), [], folder / REPORT_FILE)

@@ -1,0 +1,191 @@
+"""What a command found on the volumes of a dataset: a row per volume, and what they say together.
+
+Each row tells what to use on its volume. Units: bytes, ratios.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from cachewright import words
+from cachewright.answers import (
+    AmplificationAnswer,
+    CharacterizeAnswer,
+    CurvesAnswer,
+    MissRatioCurve,
+    RunAnswer,
+)
+from cachewright.documents import load
+from cachewright.tables import Better, Column, Table, amplification, ranking, summary
+
+# A volume's name and the document of its answer.
+Answered = tuple[str, Mapping[str, Any]]
+# The share of all hits that a size gives before it is called enough.
+NEARLY = 0.9
+# Rows that a terminal shows.
+SHOWN = 40
+
+
+class Summed:
+    """The answers of a command, volume by volume: a table, and a sentence of all of them."""
+
+    def __init__(self, table: Table[Any], sentence: str) -> None:
+        """Keep what was made of the answers."""
+        self.table, self.sentence = table, sentence
+
+
+def of(command: str, answers: Iterable[Answered], rank_by: str | None = None) -> Summed | None:
+    """Return the table of a command's answers; nothing for a command without one.
+
+    Errors: `SpecError` for what the cases of a volume cannot be ranked by.
+    """
+    makers: dict[str, Callable[[list[Answered]], Summed]] = {
+        "compare": lambda found: _compared(found, rank_by),
+        "mrc": _curves,
+        "wa": _amplified,
+        "characterize": _characters,
+    }
+    if command not in makers:
+        return None
+    found = list(answers)
+    return makers[command](found) if found else None
+
+
+def _compared(answers: Sequence[Answered], rank_by: str | None) -> Summed:
+    """Return per volume what to use at which size, and what each policy gives there."""
+    rows = []
+    for name, document in answers:
+        answer = load(RunAnswer, document)
+        rank = ranking.rank_of(answer, rank_by)
+        best = summary.advised(answer, rank)
+        size = summary.capacity_bytes(best)
+        same = [case for case in answer.cases if summary.capacity_bytes(case) == size]
+        rows.append((name, answer, best, rank, {summary.policy_label(c): c for c in same}))
+    rank = rows[0][3]
+    policies = list(dict.fromkeys(label for *_, same in rows for label in same))
+    columns: list[Column[Any]] = [
+        Column("volume", lambda row: row[0]),
+        Column("requests", lambda row: row[1].workload.requests, words.count),
+        Column("working set", lambda row: row[1].workload.working_set_bytes, words.size),
+        Column("use", lambda row: summary.label(row[2], _but_capacity(row[1]))),
+        Column("at", lambda row: summary.capacity_bytes(row[2]), words.size),
+        Column(rank.title, lambda row: rank.of(row[2]), rank.text),
+    ]
+    if len(policies) > 1:
+        columns += [
+            Column(label, _value_under(label), rank.text, _better(label, rank.better))
+            for label in policies
+        ]
+    used = Counter(summary.value(row[2], summary.POLICY) for row in rows)
+    said = ", ".join(f"{policy} on {count}" for policy, count in used.most_common())
+    title = f"{words.counted(len(rows), 'volume')}: what to use, and {rank.title} at that size"
+    total = words.size(sum(summary.capacity_bytes(row[2]) for row in rows))
+    sentence = f"best policy: {said}; the sizes advised are {total} together"
+    return Summed(Table(title, columns, rows, shown=SHOWN, by_row=True), sentence)
+
+
+def _but_capacity(answer: RunAnswer) -> list[str]:
+    keys = [key for key in answer.varied if key != summary.CAPACITY]
+    return keys or [summary.POLICY]
+
+
+def _better(label: str, better: Better) -> Better | None:
+    """Return which value is best; a bound is no choice."""
+    return None if "(bound)" in label else better
+
+
+def _value_under(label: str) -> Callable[[Any], float | None]:
+    return lambda row: row[3].of(row[4][label]) if label in row[4] else None
+
+
+def _curves(answers: Sequence[Answered]) -> Summed:
+    """Return per volume the sizes that give half and nine tenths of its hits."""
+    rows = []
+    for name, document in answers:
+        answer = load(CurvesAnswer, document)
+        whole = [curve for curve in answer.curves if curve.window in (None, 0) and curve.points]
+        rows += [(name, curve, answer.block_bytes) for curve in whole[:1]]
+    columns: list[Column[Any]] = [
+        Column("volume", lambda row: row[0]),
+        Column("policy", lambda row: row[1].policy),
+        Column("accesses", lambda row: row[1].accesses, words.count),
+        Column("working set", lambda row: row[1].distinct * row[2], words.size),
+        Column("half of the hits at", lambda row: _size_of(row, 0.5), words.size),
+        Column("nine tenths at", lambda row: _size_of(row, NEARLY), words.size),
+        Column("least miss ratio", lambda row: _least(row[1]), words.ratio),
+    ]
+    total = sum(size for row in rows if (size := _size_of(row, NEARLY)))
+    sentence = f"nine tenths of all volumes' hits take {words.size(total)} together"
+    title = f"{words.counted(len(rows), 'volume')}: cache sizes by share of the hits"
+    return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
+
+
+def _least(curve: MissRatioCurve) -> float:
+    return min(point[1] for point in curve.points)
+
+
+def _size_of(row: tuple[str, MissRatioCurve, int], share: float) -> int | None:
+    """Return the smallest size of the curve with a share of its hits; None where nothing hits."""
+    _, curve, block_bytes = row
+    most = 1 - _least(curve)
+    if most <= 0:
+        return None
+    return min(point[0] for point in curve.points if 1 - point[1] >= share * most) * block_bytes
+
+
+def _amplified(answers: Sequence[Answered]) -> Summed:
+    """Return per volume the write amplification of each scheme."""
+    rows = []
+    for name, document in answers:
+        answer = load(AmplificationAnswer, document)
+        best = amplification.best_case(answer.cases)
+        rows.append((name, answer, best, {amplification.label(c): c for c in answer.cases}))
+    schemes = list(dict.fromkeys(label for *_, cases in rows for label in cases))
+    columns: list[Column[Any]] = [
+        Column("volume", lambda row: row[0]),
+        Column("written", lambda row: row[1].trace_pages * row[1].page_bytes, words.size),
+        Column("use", lambda row: amplification.label(row[2])),
+        *(
+            Column(label, _amplification_under(label), words.ratio, _better(label, "low"))
+            for label in schemes
+        ),
+    ]
+    used = Counter(amplification.label(row[2]) for row in rows)
+    said = ", ".join(f"{label} on {count}" for label, count in used.most_common())
+    title = f"{words.counted(len(rows), 'volume')}: write amplification by scheme"
+    return Summed(Table(title, columns, rows, shown=SHOWN, by_row=True), f"fewest writes: {said}")
+
+
+def _amplification_under(label: str) -> Callable[[Any], float | None]:
+    return lambda row: row[3][label].write_amplification if label in row[3] else None
+
+
+def _characters(answers: Sequence[Answered]) -> Summed:
+    """Return per volume what its requests are like."""
+    rows = [(name, load(CharacterizeAnswer, document)) for name, document in answers]
+    columns: list[Column[Any]] = [
+        Column("volume", lambda row: row[0]),
+        Column("requests", lambda row: row[1].total.reads + row[1].total.writes, words.count),
+        Column("reads", lambda row: row[1].total.read_share, words.percent),
+        Column("requests per s", lambda row: row[1].total.rate_per_s, words.significant),
+        Column("mean size", lambda row: round(row[1].total.mean_bytes), words.size),
+        Column("working set", lambda row: row[1].total.working_set_bytes, words.size),
+        Column("sequential", lambda row: row[1].total.classes.sequential, words.percent),
+        Column("random", lambda row: row[1].total.classes.random, words.percent),
+        Column("kind", lambda row: _kind(row[1])),
+    ]
+    if not any(_kind(row[1]) for row in rows):
+        columns.pop()
+    requests = sum(row[1].total.reads + row[1].total.writes for row in rows)
+    reads = sum(row[1].total.reads for row in rows) / requests if requests else 0.0
+    sentence = f"{words.counted(requests, 'request')}, {words.percent(reads)} of them reads"
+    title = f"{words.counted(len(rows), 'volume')}: what their requests are like"
+    return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
+
+
+def _kind(answer: CharacterizeAnswer) -> str:
+    """Return the kind that most periods were judged to be; nothing without a model."""
+    kinds = Counter(one.kind for period in answer.periods for one in period.judged)
+    return kinds.most_common(1)[0][0] if kinds else ""

@@ -1,0 +1,144 @@
+"""What cases are ranked by, and the conclusion that follows: by hits, by a drive, by goals."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fixtures import Command
+
+import cachewright
+from cachewright import SpecError
+from cachewright.tables import ranking, summary
+
+GIB = 1 << 30
+LOOP = [4096 * (at % 60) for at in range(1200)]
+
+
+def frame(offsets: list[int], op: str = "read", gap_ns: int = 20_000_000) -> pl.DataFrame:
+    """Return a trace of whole blocks."""
+    return pl.DataFrame(
+        {
+            "time_ns": [gap_ns * at for at in range(len(offsets))],
+            "offset_bytes": offsets,
+            "length_bytes": [4096] * len(offsets),
+            "op": [op] * len(offsets),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def drives() -> cachewright.Result:
+    """Return overwrites on a log with little and with much room to spare."""
+    rng = random.Random(1)
+    scattered = [4096 * rng.randrange(240) for _ in range(20_000)]
+    stack = {
+        "name": "drives",
+        "cache": {"capacity": "1MiB"},
+        "flash": {"superblock": "32KiB", "over_provisioning": "30%"},
+        "tenant": [{"name": "t", "trace": frame(scattered, "write")}],
+    }
+    return cachewright.compare(stack, {"flash.over_provisioning": ["20%", "60%"]})
+
+
+def test_hits_rank_what_is_of_a_cache() -> None:
+    result = cachewright.compare(
+        frame(LOOP), {"policy": ["lru", "belady"], "capacity": ["120KiB", "400KiB"]}
+    )
+    rank = ranking.rank_of(result.answer)
+    assert rank is ranking.HITS
+    said = summary.conclusion(result.answer, rank)
+    assert said.startswith(
+        "At 400KiB use lru: hit ratio 0.9500. That is 100.0% of what is possible"
+    )
+
+
+def test_the_smallest_cache_that_gives_nearly_all_is_advised() -> None:
+    capacities = ["120KiB", "240KiB", "400KiB", "4MiB"]
+    result = cachewright.compare(frame(LOOP), {"capacity": capacities})
+    rank = ranking.rank_of(result.answer)
+    assert summary.advised(result.answer, rank).settings["cache.capacity"] == "240KiB"
+    said = summary.conclusion(result.answer, rank)
+    assert "At 240KiB the stack as it is: hit ratio 0.9500" in said
+    assert "4MiB, 17 times as much, hits 0.0000 more" in said
+
+
+def test_a_drive_is_ranked_by_its_writes(drives: cachewright.Result) -> None:
+    answer = drives.answer
+    rank = ranking.rank_of(answer)
+    assert rank is ranking.AMPLIFICATION
+    low, high = (case.flash.write_amplification for case in reversed(answer.cases) if case.flash)
+    assert low < high
+    (ranked,) = summary.rankings(answer, rank)
+    assert [case.settings["flash.over_provisioning"] for case in ranked.cases] == ["60%", "20%"]
+    table = summary.ranked(answer, ranked)
+    assert "over_provisioning" in [column.heading for column in table.columns], (
+        "what was varied is a column"
+    )
+    assert summary.best_case(answer).settings["flash.over_provisioning"] == "60%"
+    assert "Use over_provisioning=60%: write amplification" in summary.conclusion(answer, rank)
+
+
+def test_a_rank_can_be_asked_for(drives: cachewright.Result) -> None:
+    assert ranking.rank_of(drives.answer, "flash-writes") is ranking.FLASH_WRITES
+    with pytest.raises(SpecError, match="--rank-by: found `p99`, expected a stack with devices"):
+        ranking.rank_of(drives.answer, "p99")
+    with pytest.raises(SpecError, match="found `speed`, expected one of hits, mean, p99"):
+        ranking.rank_of(drives.answer, "speed")
+
+
+def test_goals_rank_before_hits() -> None:
+    stack = {
+        "name": "goals",
+        "cache": {"capacity": "4MiB"},
+        "tenant": [{"name": "t", "trace": frame(LOOP), "goal_hit_ratio": 0.9}],
+    }
+    result = cachewright.compare(stack, {"capacity": ["120KiB", "400KiB", "4MiB"]})
+    rank = ranking.rank_of(result.answer)
+    assert rank is ranking.GOALS
+    assert summary.best_case(result.answer).settings["cache.capacity"] == "400KiB"
+    assert "At 400KiB the stack as it is: 1 of 1 goal met" in summary.conclusion(
+        result.answer, rank
+    )
+
+
+def test_keys_are_told_apart_by_their_shortest_ends() -> None:
+    keys = ["cache.policy", "device.a.separation", "device.b.separation", "flash.over_provisioning"]
+    assert summary._heads_of_keys(keys) == [
+        "policy",
+        "a.separation",
+        "b.separation",
+        "over_provisioning",
+    ]
+
+
+def test_the_command_line_concludes_and_names_the_next_command(
+    folder: Path, command: Command
+) -> None:
+    frame(LOOP).write_csv("a.csv")
+    words = ["compare", "a.csv", "--capacity", "120KiB,400KiB", "--policy", "lru,arc"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "At 400KiB use lru: hit ratio 0.9500." in answer.out
+    assert "next: cachewright run a.csv --policy lru --capacity 400KiB --report" in answer.out
+    refused = command(*words, "--rank-by", "slowdown")
+    assert refused.status == 2
+    assert "--rank-by: found `slowdown`, expected a stack with devices" in refused.err
+
+
+def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
+    Path("vols").mkdir()
+    frame(LOOP).write_csv("vols/loop.csv")
+    frame([4096 * (at % 7) for at in range(400)]).write_csv("vols/few.csv")
+    answer = command("compare", "vols", "--policy", "lru,arc", "--capacity", "20KiB,400KiB")
+    assert answer.status == 0, answer.err
+    assert "2 volumes: what to use, and hit ratio at that size" in answer.out
+    assert "best policy: lru on 2; the sizes advised are" in answer.out
+    assert "report: results/vols-compare/report.html" in answer.out
+    curves = command("mrc", "vols")
+    assert "nine tenths of all volumes' hits take" in curves.out
+    assert "results/vols-mrc/answers.jsonl" in curves.out
+    again = command("report", "results/vols-compare")
+    assert again.status == 0, again.err
