@@ -164,7 +164,7 @@ def _show_volumes(command: str, found: Answered, rank_by: str | None) -> None:
     if summed.table.left_out:
         output.say(f"{summed.table.left_out} more are in the report\n")
     output.say(summed.sentence)
-    output.say(f"report: {page.write(found.folder.name, summed, found.folder)}")
+    output.say(f"report: {page.write(command, summed, found.folder)}")
 
 
 def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:

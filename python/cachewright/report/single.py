@@ -61,7 +61,7 @@ def _volumes(folder: Path, command: str) -> Drawn:
         summed = volumes_tables.of(command, answers)
     if summed is None:
         raise SpecError(f"{folder}: found models of a training, which have no page; {EXPECTED}")
-    return volumes.page(folder.resolve().name, summed), []
+    return volumes.page(command, summed), []
 
 
 def _curves(found: Curves) -> Drawn:

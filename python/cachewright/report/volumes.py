@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.html"
 
 
-def page(name: str, found: Summed) -> str:
-    """Return the page: every volume has its row."""
+def page(command: str, found: Summed) -> str:
+    """Return the page of a command's answers: every volume has its row."""
     whole = found.table
     table = Table(whole.title, whole.columns, whole.rows, by_row=whole.by_row)
     parts = [
-        f"<h1>{escape(name)}</h1>",
+        f"<h1>{escape(command)}</h1>",
         f'<section class="best"><p><strong>{escape(found.sentence)}</strong></p></section>',
         section(table),
     ]
-    return whole_page(f"{name}: volumes", parts)
+    return whole_page(f"{command}: volumes", parts)
 
 
-def write(name: str, found: Summed, folder: Path) -> Path:
+def write(command: str, found: Summed, folder: Path) -> Path:
     """Write the page into a folder of answers and return its path."""
     from cachewright.report import write_page
 
-    return write_page(page(name, found), [], folder / REPORT_FILE)
+    return write_page(page(command, found), [], folder / REPORT_FILE)
