@@ -290,8 +290,9 @@ TABLE = "{"
 SHORT = 0
 # The row of the mean over the traces, and those of the traces that are lowest and highest.
 AVERAGE, LEAST, MOST = "average", "least", "most"
-# What a figure of volumes that stand for the paper's shows.
+# What a figure of volumes that stand for the paper's shows, and what its first table says.
 VOLUMES = "volumes"
+VOLUMES_CAPTION = "shares of the drive ever written and of rewrites that are short"
 
 
 def shared(what: Amplified) -> list[Table]:
@@ -582,9 +583,9 @@ def _published(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         found = [told.get("written"), written, told.get("short"), short]
         numbers = [words.percent(one) for one in found]
         rows.append([workload.name, *numbers, words.significant(answer.drive_writes)])
-    headers = ["volume", "of the drive ever written, published", "here"]
-    headers += ["rewrites short, published", "here, too", "drive writes"]
-    return plain(figure.heading, _at("volumes", op), headers, rows, 1, f"{op}, volumes")
+    headers = ["volume", "written, published", "written, here", "short, published", "short, here"]
+    headers.append("drive writes")
+    return plain(figure.heading, _at(VOLUMES_CAPTION, op), headers, rows, 1, f"{op}, volumes")
 
 
 def _dram(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> str:
