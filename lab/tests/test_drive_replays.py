@@ -16,7 +16,7 @@ import cachewright
 from cachewright.answers import Case
 from cachewright_lab import reproduce
 from cachewright_lab.report import reproduced
-from cachewright_lab.reproduce.drive_replays import Phase
+from cachewright_lab.reproduce.drive_replays import Phase, command_time
 from cachewright_lab.reproduce.volumes import reach_bytes
 
 FIGURE = """[figure]
@@ -59,6 +59,55 @@ def test_a_replay_that_answers_nothing_has_no_bandwidth() -> None:
 
 def test_the_later_half_of_the_time_is_weighed_by_requests() -> None:
     assert case([[9, 9, 100.0], [1, 1, 10.0], [3, 3, 20.0], [1, 1, 60.0]]).later_mean_ns() == 30
+
+
+def test_a_command_takes_as_long_as_its_pages() -> None:
+    # Four pages of 16 KiB at 3.4 us; of 4 KiB sixteen; a page begun is a page.
+    assert command_time("3.4us", "16KiB", "64KiB") == "13600ns"
+    assert command_time("3.4us", "4KiB", "64KiB") == "54400ns"
+    assert command_time("3.4us", "16KiB", "20KiB") == "6800ns"
+
+
+def test_predictions_at_the_command_are_shown_beside_the_scheme_named(folder: Path) -> None:
+    figure = """[figure]
+study = "drive-replays"
+title = "T"
+source = "figure 1"
+shows = "predictions"
+base = "none"
+sizes = ["16KiB"]
+depths = [1]
+
+[[scheme]]
+title = "none"
+separation = "none"
+occupancy = 0.125
+
+[[scheme]]
+title = "none, at the command"
+separation = "none"
+occupancy = 0.125
+at_command = "100us"
+
+[[scheme]]
+title = "the same"
+beside = "none, at the command"
+separation = "none"
+occupancy = 0.125
+at_command = "25us"
+logical_page = "4KiB"
+"""
+    what = reproduce.load("shiro", "one", quick=True, specs=specs(folder, figure))
+    reproduce.run(what, threads=1)
+    measures = reproduced.measured(what, every=False).measures
+    row = "one/predictions/1 under way"
+    base, own = (measures[f"{row}, {name}/16KiB, us"] for name in ("none", "none, at the command"))
+    # The controller's work comes on top, but for what passes while a write waits for memory.
+    assert 100 < own <= base + 100
+    assert measures[f"{row}, the same/mean beside none"] == 0
+    change = measures[f"{row}, none, at the command/16KiB, beside none"]
+    slower = measures[f"{row}, none, at the command/throughput beside none"]
+    assert (1 + change) * (1 + slower) == pytest.approx(1)
 
 
 def test_the_last_byte_that_a_trace_touches(folder: Path) -> None:
@@ -118,6 +167,7 @@ def test_a_manifest_may_name_what_another_study_has(folder: Path) -> None:
         ('base = "none"', 'base = "no"', "`base`: found `no`, expected one of 2r, none"),
         ('shows = "phases"', 'shows = "all"', "`shows`: found `all`, expected one of phases"),
         ('title = "2r"\n', "", "found no `title`"),
+        ("rule = true", 'beside = "no"', "`base`: found `no`, expected one of 2r, none"),
     ],
 )
 def test_a_broken_figure_is_refused(folder: Path, old: str, new: str, expected: str) -> None:

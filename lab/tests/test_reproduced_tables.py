@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from filled import filled
 
-from cachewright import words
-from cachewright.answers import AmplificationAnswer, AmplificationCase, Case
+from cachewright import SpecError, words
+from cachewright.answers import AmplificationAnswer, AmplificationCase, Case, Classifier
 from cachewright.train.reports import CachingReport, TenantReport
 from cachewright_lab import reproduce
 from cachewright_lab.report.tables import Table
@@ -171,6 +171,34 @@ def test_schemes_that_judged_no_prediction_make_an_empty_table() -> None:
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == ["paper"]
     assert "to reach 10 drive writes" in amplified.notes(what)[0]
+
+
+def test_a_share_kept_free_is_of_the_superblocks_there_are() -> None:
+    # 1 GiB and 7 % are 1,095 whole superblocks of 1 MiB, of which 5 % are 54.75.
+    drive = {"capacity": "1GiB", "superblock": "1MiB", "op": "7%", "reserve": "5%"}
+    assert amplified.sized(drive) == {**drive, "reserve": 55}
+    assert amplified.sized({**drive, "reserve": 4})["reserve"] == 4
+    with pytest.raises(SpecError, match="`reserve`: found `5%` of a drive of no size"):
+        amplified.sized({**drive, "capacity": "live"})
+
+
+def test_lost_accuracy_is_of_traces_that_both_judged() -> None:
+    own, base = (
+        [None if share is None else filled(Classifier, {"accuracy": share}) for share in shares]
+        for shares in ((0.8, None, 0.9), (0.85, 0.7, 0.8))
+    )
+    assert amplified.lost_accuracy(own, base) == pytest.approx([0.05, -0.1])
+
+
+def test_a_figure_may_have_traces_of_its_own() -> None:
+    whole = reproduce.load("shiro", "alibaba", quick=False, specs=SPECS)
+    what = getattr(whole, "parts", {}).get("write-amplification", whole)
+    assert isinstance(what, Amplified)
+    [figure] = what.figures
+    assert [one.name for one in what.traces(figure)] == ["#52", "#177", "#132", "#679"]
+    assert all(one.path.is_file() for one in what.traces(figure))
+    quick = reproduce.load("shiro", "alibaba", quick=True, specs=SPECS)
+    assert [one.name for one in quick.setup.workloads] == ["journal", "hot-cold"]
 
 
 def test_a_quotient_by_nothing_is_no_number() -> None:

@@ -62,7 +62,7 @@ def measured(what: Study, *, every: bool) -> Measured:
     found = Measured(what.setup.folder.name)
     pairs: list[tuple[str, float]] = []
     drawn = [
-        (figure.name, _workloads(part), _tables_of(study.shown(part, figure)))
+        (figure.name, _workloads(part, figure), _tables_of(study.shown(part, figure)))
         for study, part, figure in _each(what)
     ]
     if every:
@@ -77,10 +77,11 @@ def measured(what: Study, *, every: bool) -> Measured:
     return found
 
 
-def _workloads(part: Study) -> Sequence[Workload]:
-    """Return the traces of a study: its own where it has some beside the paper's."""
-    own: Sequence[Workload] = getattr(part, "workloads", part.setup.workloads)
-    return own
+def _workloads(part: Study, figure: FigureSpec | None = None) -> Sequence[Workload]:
+    """Return the traces of a figure or a study: its own where it has some beside the paper's."""
+    alone: Sequence[Workload] = getattr(figure, "own", ())
+    shared: Sequence[Workload] = getattr(part, "workloads", part.setup.workloads)
+    return alone or shared
 
 
 def _tables_of(shown: Sequence[Table | Figure]) -> list[Table]:

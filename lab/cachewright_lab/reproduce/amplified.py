@@ -7,6 +7,7 @@ are flash writes beyond, and per, host write; shares are ratios.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,14 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import api, words
+from cachewright import _native, api, words
 from cachewright._native import SpecError
 from cachewright.answers import AmplificationAnswer, Classifier, ThresholdSpread
 from cachewright.answers import AmplificationCase as Case
 from cachewright.report import amplified
 from cachewright.report.figure import Figure
 from cachewright.tables import amplification, best_index
+from cachewright.tables.measures import GIVEN
 from cachewright_lab.report import grouped
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
 RECLAIM = "cost-benefit"
-SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes")
+SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes", "volumes")
 # Keys of a trace that say how large its drive is, unless a figure does.
 OWN = ("capacity",)
 # Options of `wa` by name, the over-provisioning among them.
@@ -49,13 +51,20 @@ class Scheme:
 
 @dataclass(frozen=True)
 class SchemesSpec(FigureSpec):
-    """One figure: what it shows of which schemes."""
+    """One figure: what it shows of which schemes.
+
+    `pairs` are titles of schemes, the one and what it is beside; `own` are traces of the figure
+    alone, in place of those of all figures; `about` is the whole table `[figure]`.
+    """
 
     base: str | None
     learned: str | None
     op: tuple[str, ...]
     drive: tuple[tuple[str, Any], ...]
     schemes: tuple[Scheme, ...]
+    pairs: tuple[tuple[str, str], ...] = ()
+    own: tuple[Workload, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -76,10 +85,23 @@ class Amplified:
         """Return the drives of the figures, over-provisioning aside."""
         return list(dict.fromkeys(figure.drive for figure in self.figures))
 
+    def traces(self, figure: SchemesSpec) -> tuple[Workload, ...]:
+        """Return the traces of a figure: its own, or those of all figures."""
+        return figure.own or self.setup.workloads
+
+    def replayed(self) -> list[tuple[Workload, Drive]]:
+        """Return each trace with each drive that it is written to, over-provisioning aside."""
+        return [
+            (workload, drive)
+            for figures in _by_traces(self.figures)
+            for workload in self.traces(figures[0])
+            for drive in dict.fromkeys(figure.drive for figure in figures)
+        ]
+
     def cases(self, figure: SchemesSpec, scheme: Scheme, op: str) -> list[Case]:
         """Return the cases of a figure's scheme, one per workload."""
         drive = _drive(figure, op)
-        names = [workload.name for workload in self.setup.workloads]
+        names = [workload.name for workload in self.traces(figure)]
         return [self.found[name, drive, scheme.separation, scheme.reclaim] for name in names]
 
     def count(self) -> int:
@@ -88,20 +110,21 @@ class Amplified:
 
     def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
         """Run every case once; with `out` the results are kept in folders below it."""
-        for workload in self.setup.workloads:
-            for (drive, reclaim), separations in _grouped(self.figures).items():
-                sizes = [str(value) for _, value in drive]
-                name = "-".join([workload.name, *sizes, reclaim])
-                name = name.replace("%", "").replace(" ", "-")
-                folder = None if out is None else Path(out) / name
-                own = {key: workload.table[key] for key in OWN if key in workload.table}
-                options = {**self.drive, **own, **dict(drive)}
-                answer = _measure(
-                    workload, options, reclaim, separations, folder, threads, progress
-                ).answer
-                self.answers[workload.name, drive[1:]] = answer
-                for separation, case in zip(separations, answer.cases, strict=True):
-                    self.found[workload.name, drive, separation, reclaim] = case
+        for figures in _by_traces(self.figures):
+            for workload in self.traces(figures[0]):
+                for (drive, reclaim), separations in _grouped(figures).items():
+                    sizes = [str(value) for _, value in drive]
+                    name = "-".join([workload.name, *sizes, reclaim])
+                    name = name.replace("%", "").replace(" ", "-")
+                    folder = None if out is None else Path(out) / name
+                    own = {key: workload.table[key] for key in OWN if key in workload.table}
+                    options = sized({**self.drive, **own, **dict(drive)})
+                    answer = _measure(
+                        workload, options, reclaim, separations, folder, threads, progress
+                    ).answer
+                    self.answers[workload.name, drive[1:]] = answer
+                    for separation, case in zip(separations, answer.cases, strict=True):
+                        self.found[workload.name, drive, separation, reclaim] = case
 
     def mean(self, figure: SchemesSpec, scheme: Scheme, op: str) -> float:
         """Return the mean over the workloads of a scheme's extra writes, (F-U)/U."""
@@ -114,8 +137,37 @@ def load(setup: Setup) -> Amplified:
     drive = dict(specs.key(setup.folder / SETUP, setup.document, "drive"))
     if setup.quick:
         drive |= setup.document.get("quick_drive", {})
-    found = [_figure(*one, drive, setup.quick) for one in specs.figures(setup.folder)]
-    return Amplified(setup, drive, found)
+    found = [_figure(*one, drive, setup) for one in specs.figures(setup.folder)]
+    # On given volumes the traces of a figure's own say nothing new.
+    wanted = [one for one in found if not (one.shows == VOLUMES and setup.kind == GIVEN)]
+    return Amplified(setup, drive, wanted)
+
+
+def sized(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a drive with a share to keep free as so many superblocks.
+
+    Errors: `SpecError` for a share of a drive whose size follows from its trace.
+    """
+    reserve = options.get("reserve")
+    if not isinstance(reserve, str):
+        return dict(options)
+    try:
+        capacity, superblock = (
+            _native.parse_bytes(str(options[key])) for key in ("capacity", "superblock")
+        )
+    except SpecError as error:
+        raise SpecError(f"`reserve`: found `{reserve}` of a drive of no size: {error}") from None
+    op, share = (float(text.removesuffix("%")) / 100 for text in (options["op"], reserve))
+    superblocks = math.floor(capacity * (1 + op)) // superblock
+    return {**options, "reserve": math.ceil(share * superblocks)}
+
+
+def _by_traces(figures: Sequence[SchemesSpec]) -> list[list[SchemesSpec]]:
+    """Return the figures in groups of the same traces."""
+    found: dict[tuple[str, ...], list[SchemesSpec]] = {}
+    for figure in figures:
+        found.setdefault(tuple(one.name for one in figure.own), []).append(figure)
+    return list(found.values())
 
 
 def _drive(figure: SchemesSpec, op: str) -> Drive:
@@ -162,8 +214,9 @@ def _measure(
 
 
 def _figure(
-    path: Path, document: dict[str, Any], drive: Mapping[str, Any], quick: bool
+    path: Path, document: dict[str, Any], drive: Mapping[str, Any], setup: Setup
 ) -> SchemesSpec:
+    quick = setup.quick
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     schemes = tuple(
@@ -179,6 +232,9 @@ def _figure(
         if about.get(key, titles[0]) not in titles:
             expected = ", ".join(titles)
             raise SpecError(f"{path}: `{key}`: found `{about[key]}`, expected one of {expected}")
+    pairs = tuple((str(one), str(other)) for one, other in about.get("pairs", ()))
+    for title in (title for pair in pairs for title in pair):
+        specs.among(path, "pairs", title, titles)
     return SchemesSpec(
         **fields,
         base=about.get("base"),
@@ -186,6 +242,22 @@ def _figure(
         op=tuple(drive["op"] if quick else about.get("op", drive["op"])),
         drive=tuple(sorted(document.get("quick_drive" if quick else "drive", {}).items())),
         schemes=schemes,
+        pairs=pairs,
+        own=() if quick else _own(path, document),
+        about=about,
+    )
+
+
+def _own(path: Path, document: Mapping[str, Any]) -> tuple[Workload, ...]:
+    """Return the traces that a figure names itself, relative to its file."""
+    return tuple(
+        Workload(
+            str(specs.key(path, one, "name")),
+            path.parent / str(specs.key(path, one, "path")),
+            None,
+            one,
+        )
+        for one in document.get("trace", ())
     )
 
 
@@ -216,6 +288,11 @@ QUANTILES = (0.25, 0.5, 0.75, 0.9)
 TABLE = "{"
 # The stream on which schemes that predict place pages they call short.
 SHORT = 0
+# The row of the mean over the traces, and those of the traces that are lowest and highest.
+AVERAGE, LEAST, MOST = "average", "least", "most"
+# What a figure of volumes that stand for the paper's shows, and what its first table says.
+VOLUMES = "volumes"
+VOLUMES_CAPTION = "shares of the drive ever written and of rewrites that are short"
 
 
 def shared(what: Amplified) -> list[Table]:
@@ -233,7 +310,7 @@ def shown(what: Amplified, figure: SchemesSpec) -> list[Table | Figure]:
 
 def _traces(what: Amplified) -> Table:
     rows = []
-    for workload, drive in product(what.setup.workloads, what.drives()):
+    for workload, drive in what.replayed():
         answer = what.answer(workload, drive)
         rounds = f"repeated {words.significant(answer.rounds)} times"
         rows.append(
@@ -258,15 +335,19 @@ def _traces(what: Amplified) -> Table:
 def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
     match figure.shows:
         case "classifier":
-            return [_classifier(what, figure, op)]
+            return [_classifier(what, figure, op), *_lost(what, figure, op)]
         case "accuracy":
             return [_accuracy(what, figure, op)]
         case "metadata":
-            return [_metadata(what, figure, op)]
+            return [_metadata(what, figure, op), *_overheads(what, figure, op)]
         case "lifetimes":
             return [_lifetimes(what, figure, op)]
         case "ablation":
-            return [_extra(what, figure, op), _averages(what, figure, op)]
+            tables = [_extra(what, figure, op), _averages(what, figure, op)]
+            return [*tables, *_pairs(what, figure, op)]
+        case "volumes":
+            tables = [_published(what, figure, op), _extra(what, figure, op)]
+            return [*tables, *_beside(what, figure, op), _averages(what, figure, op)]
     return [_extra(what, figure, op), *_beside(what, figure, op)]
 
 
@@ -308,7 +389,7 @@ def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
 
 def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
     """Return the workloads' names, those that are repeated marked."""
-    workloads = what.setup.workloads
+    workloads = what.traces(figure)
     looped = {w.name: what.answer(w, figure.drive).looped for w in workloads}
     return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
 
@@ -335,10 +416,11 @@ def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
             if one is not None:
                 numbers = [words.fixed(of(one), 3) for of in NUMBERS]
                 rows.append([scheme.title, name, *numbers, *_thresholds(one)])
-        rows.append([scheme.title, "average", *_means(each), *nothing])
+        for name, of in ((AVERAGE, _mean), (LEAST, min), (MOST, max)):
+            rows.append([scheme.title, name, *_over(each, of), *nothing])
     if all(isinstance(figure.paper.get(key), float) for key, _ in MEASURES.values()):
         numbers = [f"{figure.paper[key]:.3f}" for key, _ in MEASURES.values()]
-        rows.append(["paper", "average", *numbers, *[words.NOTHING] * len(SHARES), *nothing])
+        rows.append(["paper", AVERAGE, *numbers, *[words.NOTHING] * len(SHARES), *nothing])
     headers = [*_measure_headers("scheme", "trace"), *(f"{key} T" for key in THRESHOLDS)]
     return plain(figure.heading, _at("predictions", op), headers, rows, 2, op)
 
@@ -349,51 +431,165 @@ def _thresholds(classifier: Classifier) -> list[str]:
 
 
 def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
-    rows = [[scheme.title, *_means(each)] for scheme, each in _judged(what, figure, op)]
+    rows = [[scheme.title, *_over(each, _mean)] for scheme, each in _judged(what, figure, op)]
     title = _at("predictions, average over the traces", op)
     headers = _measure_headers("scheme")
     return plain(figure.heading, title, headers, rows, 1, f"{op}, predictions")
+
+
+def _lost(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    """Return how far accuracies are below that of the base; nothing where none is named."""
+    judged = {scheme.title: each for scheme, each in _judged(what, figure, op)}
+    base = judged.get(figure.base or "")
+    if base is None:
+        return []
+    rows = []
+    for title, each in judged.items():
+        lost = lost_accuracy(each, base)
+        if title != figure.base and lost:
+            rows.append([title, _points(_mean(lost)), _points(max(lost))])
+    headers = ["scheme", f"below {figure.base}, average", "most on a trace"]
+    caption = _at(f"accuracy beside {figure.base}", op)
+    return [plain(figure.heading, caption, headers, rows, 1, f"{op}, beside")]
+
+
+def lost_accuracy(
+    own: Sequence[Classifier | None], base: Sequence[Classifier | None]
+) -> list[float]:
+    """Return by trace how far the accuracy of predictions is below that of others, as a share."""
+    return [
+        (other.accuracy or 0.0) - (one.accuracy or 0.0)
+        for one, other in zip(own, base, strict=True)
+        if one is not None and other is not None
+    ]
+
+
+def _points(share: float) -> str:
+    return words.Number(f"{100 * share:+.1f} points", share)
+
+
+def _pairs(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    """Return how far schemes are above or below others, by the means of their traces."""
+    if not figure.pairs:
+        return []
+    by_title = {scheme.title: scheme for scheme in figure.schemes}
+    rows = []
+    for one, other in figure.pairs:
+        own, base = (what.mean(figure, by_title[title], op) for title in (one, other))
+        rows.append([one, other, words.change(own, base), words.change(1 + own, 1 + base)])
+    headers = ["scheme", "beside", "(F-U)/U", "F/U"]
+    title = _at("one scheme beside another, means of the traces", op)
+    return [plain(figure.heading, title, headers, rows, 2, f"{op}, pairs")]
 
 
 def _measure_headers(*names: str) -> list[str]:
     return [*names, *MEASURES, *SHARES]
 
 
-def _means(each: Sequence[Classifier | None]) -> list[str]:
+def _over(each: Sequence[Classifier | None], made: Callable[[Sequence[float]], float]) -> list[str]:
+    """Return each number of predictions, made from those of the traces."""
     known = [one for one in each if one is not None]
-    return [words.fixed(sum(of(one) or 0.0 for one in known) / len(known), 3) for of in NUMBERS]
+    return [words.fixed(made([of(one) or 0.0 for one in known]), 3) for of in NUMBERS]
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers)
 
 
 def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     headers = ["scheme", "trace", "after the first part", "after one drive write", "at the end"]
     rows = []
     for scheme in figure.schemes:
+        found = []
         for name, case in zip(_names(what, figure), what.cases(figure, scheme, op), strict=True):
             parts = amplification.accuracy_over_time(case)
             if parts:
                 later = [part for part in parts if part.drive_writes >= 1] or parts[-1:]
                 chosen = [parts[0], later[0], parts[-1]]
-                texts = [words.ratio(part.cumulative_accuracy) for part in chosen]
-                rows.append([scheme.title, name, *texts])
+                found.append([part.cumulative_accuracy for part in chosen])
+                rows.append([scheme.title, name, *_accuracies(found[-1])])
+        if found:
+            columns = [
+                [one for one in each if one is not None] for each in zip(*found, strict=True)
+            ]
+            means = [_mean(known) if known else None for known in columns]
+            rows.append([scheme.title, AVERAGE, *_accuracies(means)])
+    headers.append("end beside the first part")
     title = _at("accuracy of all predictions so far", op)
     return plain(figure.heading, title, headers, rows, 2, op)
 
 
+def _accuracies(found: Sequence[float | None]) -> list[str]:
+    """Return accuracies in the order of time, and what was gained from the first to the last."""
+    first, last = found[0], found[-1]
+    gained = words.NOTHING if first is None or last is None else _points(last - first)
+    return [*(words.ratio(one) for one in found), gained]
+
+
 def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     misses = [f"misses, {name}" for name in _names(what, figure)]
-    headers = ["scheme", "bytes per page", "flash writes for it", *misses]
+    headers = ["scheme", "bytes per page", "of them in memory", "flash writes for it", *misses]
+    headers += [f"misses, {AVERAGE}", f"misses, {LEAST}", f"misses, {MOST}"]
     rows = []
     for scheme in figure.schemes:
         cases = what.cases(figure, scheme, op)
         written = sum(c.meta_pages for c in cases) / sum(c.flash_pages for c in cases)
-        size = words.significant(cases[0].metadata_bytes_per_page)
-        shares = [words.percent(amplification.miss_share(case)) for case in cases]
-        rows.append([scheme.title, size, words.percent(written), *shares])
+        sizes = (cases[0].metadata_bytes_per_page, cases[0].memory_bytes_per_page)
+        shares = [amplification.miss_share(case) for case in cases]
+        known = [one for one in shares if one is not None]
+        over = [made(known) for made in (_mean, min, max)] if known else [None] * 3
+        row = [scheme.title, *(words.significant(one) for one in sizes), words.percent(written)]
+        rows.append([*row, *(words.percent(one) for one in (*shares, *over))])
     return plain(figure.heading, _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
 
 
+def _overheads(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    """Return what a scheme takes on the paper's drive, by arithmetic; nothing where none is named.
+
+    `[figure.overheads]` has the drive, its pages, and the sizes that the paper gives.
+    """
+    about = figure.about.get("overheads")
+    if about is None:
+        return []
+    title = str(about["scheme"])
+    scheme = next(one for one in figure.schemes if one.title == title)
+    drive, page, tebibyte = (_native.parse_bytes(about[key]) for key in ("drive", "page", "per"))
+    held = what.cases(figure, scheme, op)[0].memory_bytes_per_page
+    pages = drive / page
+    steps = pages * about["window"] * about["series"]
+    rows = [
+        [title, f"metadata in memory per {about['per']}", words.size(held * tebibyte / page)],
+        [title, "table of moves", words.size(math.prod(about["states"]) * about["actions"])],
+        [title, "last writes, in the host", words.size(pages * about["time"])],
+        [title, "training set of a window, at most", words.size(steps * about["step"])],
+        [title, "pages predicted per second", words.size(page * 1e6 / about["prediction_us"])],
+    ]
+    caption = f"bytes on a drive of {about['drive']} in pages of {about['page']}, by arithmetic"
+    return [plain(figure.heading, caption, ["scheme", "what", "bytes"], rows, 2, "overheads")]
+
+
+def _published(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    """Volumes that stand for the paper's: what is published of each, and what they have.
+
+    Short are rewrites within the threshold that the figure's learned scheme found.
+    """
+    learned = next(one for one in figure.schemes if one.title == figure.learned)
+    rows = []
+    for workload, case in zip(what.traces(figure), what.cases(figure, learned, op), strict=True):
+        answer = what.answer(workload, figure.drive)
+        told = workload.table
+        written = answer.working_pages / answer.logical_pages
+        short = case.classifier.were_short if case.classifier else None
+        found = [told.get("written"), written, told.get("short"), short]
+        numbers = [words.percent(one) for one in found]
+        rows.append([workload.name, *numbers, words.significant(answer.drive_writes)])
+    headers = ["volume", "written, published", "written, here", "short, published", "short, here"]
+    headers.append("drive writes")
+    return plain(figure.heading, _at(VOLUMES_CAPTION, op), headers, rows, 1, f"{op}, volumes")
+
+
 def _dram(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> str:
-    answer = what.answer(what.setup.workloads[0], figure.drive)
+    answer = what.answer(what.traces(figure)[0], figure.drive)
     return amplification.dram(answer, what.cases(figure, scheme, op)[0])
 
 
@@ -476,7 +672,7 @@ def _charts(what: Amplified, figure: SchemesSpec, op: str) -> list[Figure]:
     lines = [
         (_line_title(figure, scheme, workload.name), case)
         for scheme in figure.schemes
-        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
+        for workload, case in zip(what.traces(figure), what.cases(figure, scheme, op), strict=True)
         if amplification.predicting([case])
     ]
     return [amplified.accuracy(name, title, lines)]
@@ -494,7 +690,7 @@ def _bars(what: Amplified, figure: SchemesSpec, op: str, name: str, title: str) 
             "extra": case.extra_writes,
         }
         for scheme in figure.schemes
-        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
+        for workload, case in zip(what.traces(figure), what.cases(figure, scheme, op), strict=True)
     ]
     axis = "extra writes per host write, (F-U)/U"
     chart = grouped.bars(rows, "trace", "scheme", axis, value="extra")

@@ -88,8 +88,9 @@ class Phase:
 
 STUDY, TABLE = "drive-replays", "replays"
 SHOWN = ("phases", "predictions")
-# Keys of a scheme that are none of its drive.
-OWN = ("title", "rule")
+# Keys of a scheme that are none of its drive: its name, whether it is of rules, what the title of
+# its base is, where writes go, and what the controller does for each logical page of a command.
+OWN = ("title", "rule", "beside", "span", "at_command", "logical_page")
 LOADED, TIMED = "as fast as it can", "at its own times"
 # A trace of writes of one size at random.
 WRITES = """[synth]
@@ -114,6 +115,18 @@ class Scheme:
 
     device: tuple[tuple[str, Any], ...] = field(hash=False)
     """Keys of `[device.ssd]`; a scheme among them may be a table."""
+
+    beside: str | None = None
+    """Title of what its times are shown beside, unless the figure's base."""
+
+    span: str | None = None
+    """Where random writes go, unless the setup says so."""
+
+    at_command: str | None = None
+    """Work of the controller on each logical page of a write command, before its next command."""
+
+    logical_page: str | None = None
+    """Bytes of those pages, unless a page of flash."""
 
 
 @dataclass(frozen=True)
@@ -208,11 +221,15 @@ class DriveReplays:
     def _writes(self, asked: Asked, folder: Path) -> dict[str, Any]:
         """Return the stack of writes of one size; their trace is written beside the results."""
         about = self.about["writes"]
+        scheme = asked.scheme
         count = _native.parse_bytes(about["bytes"]) // _native.parse_bytes(asked.size)
         trace = folder / f"{asked.name}.toml"
-        text = WRITES.format(count=count, size=asked.size, span=about["span"])
+        text = WRITES.format(count=count, size=asked.size, span=scheme.span or about["span"])
         trace.write_text(text, encoding="utf-8")
-        drive = {**about["device"], **dict(asked.scheme.device)}
+        drive = {**about["device"], **dict(scheme.device)}
+        if scheme.at_command is not None:
+            page = scheme.logical_page or drive["page"]
+            drive["command_time"] = command_time(scheme.at_command, page, asked.size)
         cache = {"capacity": about["buffer"], "block": drive["page"]}
         stack = merged(self.about["stack"], {"device": {"ssd": drive}, "cache": cache})
         replay = {"loop": "closed", "queue_depth": asked.depth}
@@ -233,6 +250,12 @@ class DriveReplays:
         found = {"capacity": f"{capacity}B", "blocks": blocks}
         found |= {"clean_below": least, "clean_hard_below": least}
         return found | {key: table[key] for key in ("occupancy",) if key in table}
+
+
+def command_time(each: str, page: str, size: str) -> str:
+    """Return the controller's work on a write command, so much for each logical page of it."""
+    pages = -(-_native.parse_bytes(size) // _native.parse_bytes(page))
+    return f"{pages * _native.parse_duration(each)}ns"
 
 
 def _asked(figure: ReplaysSpec) -> list[Asked]:
@@ -271,11 +294,14 @@ def _figure(
             str(specs.key(path, one, "title")),
             bool(one.get("rule", False)),
             tuple((key, value) for key, value in one.items() if key not in OWN),
+            **{key: str(one[key]) for key in OWN[2:] if key in one},
         )
         for one in specs.key(path, document, "scheme")
     )
     base = str(specs.key(path, about, "base"))
-    specs.among(path, "base", base, [scheme.title for scheme in schemes])
+    titles = [scheme.title for scheme in schemes]
+    for title in (base, *(one.beside for one in schemes if one.beside is not None)):
+        specs.among(path, "base", title, titles)
     wanted = tuple(str(one) for one in about.get("workloads", ()))
     if setup.kind == "trace":
         for one in wanted:
@@ -432,21 +458,28 @@ def _predictions(what: DriveReplays, figure: ReplaysSpec) -> Table:
     rows = []
     for depth in figure.depths:
         for scheme in figure.schemes:
-            cells = []
+            cells, changes = [], []
             for size in figure.sizes:
                 own = what.writes(scheme, size, depth).later_mean_ns()
-                base = what.writes(_alike(figure, scheme), size, depth).later_mean_ns()
+                base = what.writes(_beside(figure, scheme), size, depth).later_mean_ns()
                 cells += [words.significant(own / NS_PER_US), words.change(own, base)]
+                changes.append(own / base - 1 if base else 0.0)
+            cells += [words.signed(sum(changes) / len(changes)), words.signed(_slower(changes))]
             rows.append([f"{depth} under way", scheme.title, *cells])
     headers = ["", "scheme"]
     for size in figure.sizes:
         headers += [f"{size}, us", f"{size}, beside {figure.base}"]
+    headers += [f"mean beside {figure.base}", f"throughput beside {figure.base}"]
     caption = "mean response of random writes, later half of the replay"
     return plain(figure.heading, caption, headers, rows, 2, "predictions")
 
 
-def _alike(figure: ReplaysSpec, scheme: Scheme) -> Scheme:
-    """Return the scheme without predictions whose drive has the same pages."""
-    page = dict(scheme.device).get("page")
-    plain_ones = [one for one in figure.schemes if one.title.startswith(figure.base)]
-    return next(one for one in plain_ones if dict(one.device).get("page") == page)
+def _slower(changes: Sequence[float]) -> float:
+    """Return what longer responses make of throughput, so many writes always under way."""
+    return sum(1 / (1 + one) - 1 for one in changes) / len(changes)
+
+
+def _beside(figure: ReplaysSpec, scheme: Scheme) -> Scheme:
+    """Return the scheme that another's times are shown beside."""
+    wanted = scheme.beside or figure.base
+    return next(one for one in figure.schemes if one.title == wanted)
