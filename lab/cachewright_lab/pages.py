@@ -6,7 +6,7 @@ of its results (`digest.json`). The blocks of a page stand between `<!-- begin .
 another than the main table, `table elsewhere FIGURE` for results on given volumes) is a table of
 the run that was kept last; the digest tells whether it is still that table. `picture claims` shows
 the paper's values beside ours, `picture FIGURE` a table of the page as groups of bars, and
-`picture FIGURE: COLUMN, COLUMN` a panel of bars for each of its columns.
+`picture FIGURE: COLUMN; COLUMN` a panel of bars for each of its columns.
 
 `python -m cachewright_lab.pages` for `make generate`, `make check-generated`, `make figures` and
 keeping new results.
@@ -222,7 +222,7 @@ class Picture:
     def of(paper: Paper, what: str) -> Picture:
         """Return the picture that a block names."""
         name, colon, rest = what.removeprefix(PICTURE).partition(":")
-        columns = tuple(column.strip() for column in rest.split(",")) if colon else ()
+        columns = tuple(column.strip() for column in rest.split(";")) if colon else ()
         return Picture(name.strip(), columns, paper)
 
     @property
@@ -237,7 +237,7 @@ class Picture:
             return repr(self._beside())
         for block in BLOCK.finditer(self.paper.text()):
             if block["what"] == f"table {self.name}":
-                return f"{', '.join(self.columns)}\n{block['body']}"
+                return f"{'; '.join(self.columns)}\n{block['body']}"
         raise SpecError(
             f"{self.paper.page}: picture `{self.name}`: found no `table {self.name}` on the page, "
             "expected one"

@@ -68,14 +68,12 @@ def of_table(name: str, text: str, columns: Sequence[str]) -> Figure:
             expected = ", ".join(f"`{header}`" for header in headers if header)
             where = f"picture `{name}`: found column `{column}`"
             raise SpecError(f"{where}, expected one of {expected}")
-    numbers = [
-        at
-        for at in range(1, len(headers))
-        if headers[at] not in COUNTS and _holds_numbers([row[at] for row in cells])
-    ]
+    holds = [_holds_numbers([row[at] for row in cells]) for at in range(len(headers))]
+    first = next((at for at, is_number in enumerate(holds) if at and is_number), len(headers))
+    numbers = [at for at in range(first, len(headers)) if holds[at] and headers[at] not in COUNTS]
     wanted = [headers.index(column) for column in columns] or numbers
     rows: Rows = [
-        {"row": row[0], "column": headers[at], "value": value}
+        {"row": ", ".join(filter(None, row[:first])), "column": headers[at], "value": value}
         for row in cells
         if not SPREAD.search(row[0])
         for at in wanted

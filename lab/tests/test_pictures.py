@@ -112,4 +112,4 @@ def test_a_page_opens_with_its_counts(tmp_path: Path) -> None:
     text = pages.written(one)
     assert "**2 claims: 1 met, 1 not testable here.**" in text
     assert "![claims](pictures/claims.svg)" in text
-    assert Picture.of(paper(tmp_path / "again"), "picture fig4: a, b").columns == ("a", "b")
+    assert Picture.of(paper(tmp_path / "again"), "picture fig4: a; b").columns == ("a", "b")
