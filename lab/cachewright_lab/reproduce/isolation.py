@@ -10,11 +10,13 @@ tenants silent.
 Measures are those of Wang et al. (oc-cache), V-B. C_v is the sum over tenants of mean by standard
 deviation of their throughput in windows; isolation compares two C_v. A deviation counts as at least
 one request per window, because C_v has no bound otherwise. The harmonic mean stands beside the sum,
-because one steady tenant does not raise it alone. Space is what tenants require by what is
-allocated to them. Bandwidth is what all are answered by what the drive could do with their share of
-writes. Where the paper is silent: a striped layout allocates the capacity of the cache, another
-layout the channels that hold a tenant's blocks. Units: bytes, bytes per second, nanoseconds; MB/s
-are millions of bytes; means are over seeds, ± is the standard deviation of a seed.
+because one steady tenant does not raise it alone. U_space is what tenants require by what is
+allocated to them: buckets, and shares of the pool as Algorithm 1 allocates them. Space is the same
+by whole channels, so that the rest of the pool counts too. Bandwidth is what all are answered by
+what the drive could do with their share of writes. Where the paper is silent: a striped layout
+allocates the capacity of the cache, another layout the channels that hold a tenant's blocks.
+Units: bytes, bytes per second, nanoseconds; MB/s are millions of bytes; means are over seeds, ± is
+the standard deviation of a seed.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from cachewright.answers import (
     Case,
     ChannelGroup,
     Channels,
+    Flash,
     RegionWindow,
     TenantThroughput,
     TenantTiming,
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
 SHOWN = ("isolation", "sweep", "counts", "choices")
 # The layout that others are measured by: every figure has it.
 BASE = "flashblox"
+# What the layout of buckets and a pool is called.
+POOLED = "on-demand"
 Toml = dict[str, Any]
 
 
@@ -305,6 +310,46 @@ class Outcome:
         return required / self.allocated
 
     @property
+    def granted(self) -> int:
+        """What the layout allocates to tenants: their buckets, and their shares of a pool.
+
+        A share is what a tenant requires beyond its bucket. A pool of one tenant is its bucket.
+        """
+        if self._striped or self._channels.layout != POOLED or self.required is None:
+            return self.allocated
+        found = 0
+        for one in self.case.tenants:
+            own = [group.capacity_bytes for group in self._had if group.tenants == (one.name,)]
+            required = (one.required_blocks or 0) * self.case.block_bytes
+            found += max(sum(own), required)
+        return found
+
+    def space_granted(self, required: int) -> float:
+        """Return U_space: the share of what is allocated to tenants that they require."""
+        return required / self.granted
+
+    @property
+    def erases(self) -> int:
+        """Blocks of the cache device erased."""
+        return self._flash.erases
+
+    @property
+    def moved_pages(self) -> int:
+        """Valid pages that cleaning moved on the cache device."""
+        return self._flash.moved_pages
+
+    @property
+    def _flash(self) -> Flash:
+        for device in self.timing.devices:
+            if device.flash is not None:
+                return device.flash
+        raise ValueError("found no flash, expected a drive with flash")
+
+    def steady(self, place: int) -> float:
+        """Return the mean of a tenant's throughput by its deviation; 0 if it is idle."""
+        return self.windows[place].bytes_mean_over_sd or 0.0
+
+    @property
     def channels(self) -> int:
         """Groups of channels that tenants have; those lent to the pool are not counted."""
         return len(self._had)
@@ -509,6 +554,7 @@ class Values:
     steadiness: list[float]
     harmonic: list[float]
     space: list[float]
+    granted: list[float]
     bandwidth: list[float]
     throughput_mb: list[float]
     hit_ratio: list[float]
@@ -531,6 +577,7 @@ ISOLATION = Measure("isolation", lambda values: values.isolation)
 STEADINESS = Measure("C_v", lambda values: values.steadiness)
 HARMONIC = Measure("harmonic mean", lambda values: values.harmonic)
 SPACE = Measure("space", lambda values: values.space)
+GRANTED = Measure("U_space", lambda values: values.granted)
 BANDWIDTH = Measure("bandwidth", lambda values: values.bandwidth)
 THROUGHPUT = Measure("MB/s", lambda values: values.throughput_mb)
 
@@ -547,6 +594,7 @@ def values_of(what: Isolation, figure: IsolationSpec, row: Row) -> Values:
         steadiness=[one.steadiness for one in outcomes],
         harmonic=[one.harmonic for one in outcomes],
         space=[one.space(_required(one, base)) for one, base in pairs],
+        granted=[one.space_granted(_required(one, base)) for one, base in pairs],
         bandwidth=[one.bandwidth(peak) for one in outcomes],
         throughput_mb=[one.throughput / MB for one in outcomes],
         hit_ratio=[one.hit_ratio for one in outcomes],
@@ -640,15 +688,15 @@ NS_PER_S = 1e9
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
 BASES = (SHARED, "flashblox")
-BESIDE = (ISOLATION, HARMONIC, SPACE, BANDWIDTH)
+BESIDE = (ISOLATION, HARMONIC, GRANTED, SPACE, BANDWIDTH)
 QUANTILES: tuple[tuple[str, Callable[[TenantTiming], float]], ...] = (
     ("p50", lambda one: one.p50_ns),
     ("p99", lambda one: one.p99_ns),
     ("p99.9", lambda one: one.p999_ns),
 )
 # Of which the best row is marked, and what changes with a choice.
-MARKED = (ISOLATION, STEADINESS, HARMONIC, SPACE, BANDWIDTH)
-CHANGED = (STEADINESS, HARMONIC, THROUGHPUT, SPACE)
+MARKED = (ISOLATION, STEADINESS, HARMONIC, GRANTED, SPACE, BANDWIDTH)
+CHANGED = (STEADINESS, HARMONIC, THROUGHPUT, GRANTED, SPACE)
 
 
 def notes(what: Isolation) -> list[str]:
@@ -657,9 +705,10 @@ def notes(what: Isolation) -> list[str]:
         "Isolation is C_v by that of flashblox on the same seed. C_v is the sum over all tenants, "
         "noisy ones too, of the mean of throughput by its standard deviation. Throughput is that "
         "of windows after the warm-up, a deviation at least one request per window. The harmonic "
-        "mean is that of the same quotients. Space is what the hulls say that tenants require, by "
-        "what is allocated. Allocated are whole channels, or the cache's capacity where all share "
-        "all channels. Channels lent to the pool do not count."
+        "mean is that of the same quotients. U_space is what the hulls say that tenants require, "
+        "by what is allocated to them: buckets and shares of the pool, or the cache's capacity "
+        "where all share all channels. Space is the same by whole channels. Channels lent to the "
+        "pool do not count."
     ]
     if what.peak is not None:
         read, write = what.peak.read / MB, what.peak.write / MB
@@ -686,6 +735,8 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
     found += [
         _bars(what, figure),
         _beside(what, figure),
+        _steadier(what, figure),
+        _cleaning(what, figure),
         _requirements(what, figure),
         _tenants(what, figure),
         _throughput(what, figure),
@@ -712,6 +763,48 @@ def _beside(what: Isolation, figure: IsolationSpec) -> Table:
     return plain(figure.heading, "beside the other layouts: quotients", headers, cells, 1, "beside")
 
 
+def _steadier(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return how much steadier each tenant is than with all channels shared.
+
+    The last column sets what shared channels cost it beside what they cost the tenant that misses
+    most.
+    """
+    rows = {layout.title: (point, layout) for point, layout in figure.rows()}
+    found = {title: what.found(figure, *row) for title, row in rows.items()}
+    others = [title for title in (*COMPARED, BASE) if title in found]
+    places = range(len(figure.tenants))
+
+    def quotient(title: str, place: int) -> float:
+        base = mean([one.steady(place) for one in found[SHARED]])
+        own = mean([one.steady(place) for one in found[title]])
+        return own / base if base else 0.0
+
+    first = found[BASE][0].case.tenants
+    most = max(places, key=lambda place: first[place].required_miss_ratio or 0.0)
+    cells = []
+    for place in places if SHARED in found else ():
+        texts = [first[place].name]
+        texts += [words.significant(quotient(title, place)) for title in others]
+        texts.append(words.times(quotient(BASE, place), quotient(BASE, most)))
+        cells.append(texts)
+    headers = ["tenant", *(f"{title} by {SHARED}" for title in others)]
+    headers.append(f"{BASE}'s, by that of who misses most")
+    title = f"mean by deviation of throughput by that under {SHARED}: quotients"
+    return plain(figure.heading, title, headers, cells, 1, "steadier")
+
+
+def _cleaning(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return what cleaning does on the cache device, warm-up included."""
+    cells = []
+    for point, layout in figure.rows():
+        outcomes = what.found(figure, point, layout)
+        erased = mean([float(one.erases) for one in outcomes])
+        moved = mean([float(one.moved_pages) for one in outcomes])
+        cells.append([layout.title, words.count(erased), words.count(moved)])
+    headers = ["layout", "blocks erased", "pages moved"]
+    return plain(figure.heading, "cleaning, warm-up included", headers, cells, 1, "cleaning")
+
+
 def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     headers = ["", *(one.title for one in MARKED)]
     headers += ["MB/s", "hit ratio", "channels", "swaps"]
@@ -719,7 +812,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     for point, layout in figure.rows():
         values = values_of(what, figure, (point, layout))
         texts = [_spread(one.of(values)) for one in (ISOLATION, STEADINESS, HARMONIC)]
-        texts += [words.percent(one.mean(values)) for one in (SPACE, BANDWIDTH)]
+        texts += [words.percent(one.mean(values)) for one in (GRANTED, SPACE, BANDWIDTH)]
         texts += [words.fixed(THROUGHPUT.mean(values), 1), words.ratio(mean(values.hit_ratio))]
         texts.append(words.fixed(mean(values.channels), 0))
         swaps = [one.swaps for one in what.found(figure, point, layout)]
