@@ -3,9 +3,9 @@
 Of `setup.toml`, `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those
 of one program have beside, `[noise]` how a noisy one behaves (a point may say otherwise),
 `[[layout]]` what is compared, `[peak]` how the drive's own bandwidth is measured. A figure names
-its tenants (`app`, `noisy`) and its points: settings that one layout takes in turn (`small_set`: on
-small traces). Each replay has a seed and is made once; a quiet one is the same with its noisy
-tenants silent.
+its tenants (`app`, `noisy`; `trace`: a description beside it, with `small` over it on small traces)
+and its points: settings that one layout takes in turn (`small_set`: on small traces). Each replay
+has a seed and is made once; a quiet one is the same with its noisy tenants silent.
 
 Measures are those of Wang et al. (oc-cache), V-B. C_v is the sum over tenants of mean by standard
 deviation of their throughput in windows; isolation compares two C_v. A deviation counts as at least
@@ -72,11 +72,15 @@ Toml = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant of a figure: its program, and keys of its own beside the program's."""
+    """A tenant of a figure: its program, and keys of its own beside the program's.
+
+    `trace` is a description beside the figure, in place of a trace of the setup.
+    """
 
     app: str
     noisy: bool
     keys: tuple[tuple[str, Any], ...]
+    trace: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -170,9 +174,10 @@ def _figure(path: Path, document: Toml, setup: Setup, common: Common) -> Isolati
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     known = {one.name for one in setup.workloads}
-    tenants = tuple(_tenant(path, one) for one in specs.key(path, document, "tenant"))
+    tenants = tuple(_tenant(path, one, setup) for one in specs.key(path, document, "tenant"))
     for tenant in tenants:
-        among(path, "app", tenant.app, known)
+        if tenant.trace is None:
+            among(path, "app", tenant.app, known)
     titles = [one.title for one in common.layouts]
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
@@ -193,9 +198,16 @@ def _figure(path: Path, document: Toml, setup: Setup, common: Common) -> Isolati
     )
 
 
-def _tenant(path: Path, table: Toml) -> Tenant:
-    own = tuple((key, value) for key, value in table.items() if key not in ("app", "noisy"))
-    return Tenant(str(specs.key(path, table, "app")), bool(table.get("noisy")), own)
+# Keys of a figure's tenant that are no keys of a stack's.
+OF_FIGURES = ("app", "noisy", "trace", "small")
+
+
+def _tenant(path: Path, table: Toml, setup: Setup) -> Tenant:
+    own = {key: value for key, value in table.items() if key not in OF_FIGURES}
+    own |= {} if setup.whole else table.get("small", {})
+    trace = path.parent / str(table["trace"]) if "trace" in table else None
+    app = str(specs.key(path, table, "app"))
+    return Tenant(app, bool(table.get("noisy")), tuple(own.items()), trace)
 
 
 def _point(path: Path, table: Toml, small: str) -> Point:
@@ -505,7 +517,7 @@ class Isolation:
         lap, at = divmod(place, len(figure.tenants))
         told = figure.tenants[at]
         name = told.app if lap == 0 else f"{told.app} {lap + 1}"
-        trace = next(one.path for one in self.setup.workloads if one.name == told.app)
+        trace = told.trace or next(one.path for one in self.setup.workloads if one.name == told.app)
         known = {**self.common.tenant, **self.common.apps.get(told.app, {}), **dict(told.keys)}
         table = {"name": name, "trace": os.fspath(trace.resolve()), **known}
         if told.noisy:
