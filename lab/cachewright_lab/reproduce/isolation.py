@@ -162,12 +162,20 @@ class Common:
 
 
 def figures(setup: Setup, common: Common) -> list[IsolationSpec]:
-    """Return the figures of a paper. Errors: `SpecError`."""
+    """Return the figures of a paper. Errors: `SpecError`.
+
+    On given volumes, those alone whose tenants all have one of them.
+    """
     return [
         _figure(path, document, setup, common)
         for path, document in specs.figures(setup.folder)
-        if not specs.lacks(setup, document)
+        if not specs.lacks(setup, document) and not (setup.traces and _described(document))
     ]
+
+
+def _described(document: Toml) -> bool:
+    """Return whether tenants of a figure have traces made of descriptions beside it."""
+    return any("trace" in one for one in document.get("tenant", []))
 
 
 def _figure(path: Path, document: Toml, setup: Setup, common: Common) -> IsolationSpec:
