@@ -750,6 +750,7 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
         return [_choices(what, figure)]
     found: list[Table | Figure] = [_measures(what, figure)]
     if figure.shows != "isolation":
+        found += _swept_beside(what, figure) if figure.of is not None else []
         found.append(_swept(what, figure))
         return found
     found += [
@@ -781,6 +782,22 @@ def _beside(what: Isolation, figure: IsolationSpec) -> Table:
         cells.append(texts)
     headers = ["", *(f"{one.title} by {other}" for one in BESIDE for other in BASES)]
     return plain(figure.heading, "beside the other layouts: quotients", headers, cells, 1, "beside")
+
+
+def _swept_beside(what: Isolation, figure: IsolationSpec) -> list[Table]:
+    """Return the measures at each point of a sweep as quotients by layouts that are run once."""
+    known = {figure.title_of(*row): values_of(what, figure, row) for row in figure.rows()}
+    bases = [one for one in BASES if one in known]
+    cells = []
+    for point in figure.points:
+        texts = [point.title]
+        for measure in BESIDE:
+            own = measure.mean(known[point.title])
+            texts += [words.times(own, measure.mean(known[base])) for base in bases]
+        cells.append(texts)
+    headers = ["", *(f"{one.title} by {base}" for one in BESIDE for base in bases)]
+    title = "beside the other layouts: quotients"
+    return [plain(figure.heading, title, headers, cells, 1, "beside")] if bases else []
 
 
 def _steadier(what: Isolation, figure: IsolationSpec) -> Table:
