@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from filled import filled
@@ -23,6 +24,7 @@ from cachewright_lab.reproduce.amplified import Amplified
 from cachewright_lab.reproduce.drive_mixes import BASE, Asked, DriveMixes, Outcome, _folder
 from cachewright_lab.reproduce.drive_specs import DriveFigure, Mix, Scheme
 from cachewright_lab.reproduce.imitators import Imitator
+from cachewright_lab.reproduce.mixes import Mixes
 from cachewright_lab.reproduce.taught import Lessons, Taught
 
 SPECS = Path(__file__).resolve().parents[1] / "papers"
@@ -226,3 +228,35 @@ def test_a_model_that_kept_no_epoch_has_no_best() -> None:
     assert isinstance(table, Table)
     row = dict(zip(table.headers, table.rows[0], strict=True))
     assert (row["epoch 1"], row["best"], row["best epoch"]) == ("0.5000", words.NOTHING, "0")
+
+
+def test_the_smallest_cache_is_the_first_in_which_all_goals_are_met() -> None:
+    what = reproduce.load("soft-qos", "sizes-i", quick=True, specs=SPECS)
+    assert isinstance(what, Mixes)
+    [figure] = what.figures
+    # In caches of 48 to 128 MiB, by a 64th: shared meets both goals from the third on, soft-qos
+    # from the second on, soft-qos-x never.
+    met = {"shared": [1, 1, 2, 2], "soft-qos": [1, 2, 2, 2], "soft-qos-x": [1, 1, 1, 1]}
+    cases = [
+        filled(
+            Case,
+            {
+                "capacity_blocks": int(size) * 4,
+                "block_bytes": 4096,
+                "total": {"goals": 2, "goals_met": met[division.title][at]},
+            },
+        )
+        for at, size in enumerate(figure.sizes)
+        for division in figure.divisions
+    ]
+    result = SimpleNamespace(answer=SimpleNamespace(cases=cases))
+    what.found[figure.name] = mixes.Found(result=cast("Any", result))
+    smallest, by_size = mixes.shown(what, figure)
+    assert isinstance(smallest, Table)
+    assert isinstance(by_size, Table)
+    assert smallest.rows == [
+        ["shared", "1.5MiB", "1"],
+        ["soft-qos", "1MiB", "1.5"],
+        ["soft-qos-x", "none of these", "0"],
+    ]
+    assert by_size.rows[1] == ["1MiB", "1 of 2", "2 of 2", "1 of 2"]

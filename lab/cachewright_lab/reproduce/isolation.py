@@ -3,18 +3,20 @@
 Of `setup.toml`, `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those
 of one program have beside, `[noise]` how a noisy one behaves (a point may say otherwise),
 `[[layout]]` what is compared, `[peak]` how the drive's own bandwidth is measured. A figure names
-its tenants (`app`, `noisy`) and its points: settings that one layout takes in turn (`small_set`: on
-small traces). Each replay has a seed and is made once; a quiet one is the same with its noisy
-tenants silent.
+its tenants (`app`, `noisy`; `trace`: a description beside it, with `small` over it on small traces)
+and its points: settings that one layout takes in turn (`small_set`: on small traces). Each replay
+has a seed and is made once; a quiet one is the same with its noisy tenants silent.
 
 Measures are those of Wang et al. (oc-cache), V-B. C_v is the sum over tenants of mean by standard
 deviation of their throughput in windows; isolation compares two C_v. A deviation counts as at least
 one request per window, because C_v has no bound otherwise. The harmonic mean stands beside the sum,
-because one steady tenant does not raise it alone. Space is what tenants require by what is
-allocated to them. Bandwidth is what all are answered by what the drive could do with their share of
-writes. Where the paper is silent: a striped layout allocates the capacity of the cache, another
-layout the channels that hold a tenant's blocks. Units: bytes, bytes per second, nanoseconds; MB/s
-are millions of bytes; means are over seeds, ± is the standard deviation of a seed.
+because one steady tenant does not raise it alone. U_space is what tenants require by what is
+allocated to them: buckets, and shares of the pool as Algorithm 1 allocates them. Space is the same
+by whole channels, so that the rest of the pool counts too. Bandwidth is what all are answered by
+what the drive could do with their share of writes. Where the paper is silent: a striped layout
+allocates the capacity of the cache, another layout the channels that hold a tenant's blocks.
+Units: bytes, bytes per second, nanoseconds; MB/s are millions of bytes; means are over seeds, ± is
+the standard deviation of a seed.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from cachewright.answers import (
     Case,
     ChannelGroup,
     Channels,
+    Flash,
     RegionWindow,
     TenantThroughput,
     TenantTiming,
@@ -62,16 +65,22 @@ if TYPE_CHECKING:
 SHOWN = ("isolation", "sweep", "counts", "choices")
 # The layout that others are measured by: every figure has it.
 BASE = "flashblox"
+# What the layout of buckets and a pool is called.
+POOLED = "on-demand"
 Toml = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant of a figure: its program, and keys of its own beside the program's."""
+    """A tenant of a figure: its program, and keys of its own beside the program's.
+
+    `trace` is a description beside the figure, in place of a trace of the setup.
+    """
 
     app: str
     noisy: bool
     keys: tuple[tuple[str, Any], ...]
+    trace: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -153,21 +162,30 @@ class Common:
 
 
 def figures(setup: Setup, common: Common) -> list[IsolationSpec]:
-    """Return the figures of a paper. Errors: `SpecError`."""
+    """Return the figures of a paper. Errors: `SpecError`.
+
+    On given volumes, those alone whose tenants all have one of them.
+    """
     return [
         _figure(path, document, setup, common)
         for path, document in specs.figures(setup.folder)
-        if not specs.lacks(setup, document)
+        if not specs.lacks(setup, document) and not (setup.traces and _described(document))
     ]
+
+
+def _described(document: Toml) -> bool:
+    """Return whether tenants of a figure have traces made of descriptions beside it."""
+    return any("trace" in one for one in document.get("tenant", []))
 
 
 def _figure(path: Path, document: Toml, setup: Setup, common: Common) -> IsolationSpec:
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     known = {one.name for one in setup.workloads}
-    tenants = tuple(_tenant(path, one) for one in specs.key(path, document, "tenant"))
+    tenants = tuple(_tenant(path, one, setup) for one in specs.key(path, document, "tenant"))
     for tenant in tenants:
-        among(path, "app", tenant.app, known)
+        if tenant.trace is None:
+            among(path, "app", tenant.app, known)
     titles = [one.title for one in common.layouts]
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
@@ -188,9 +206,16 @@ def _figure(path: Path, document: Toml, setup: Setup, common: Common) -> Isolati
     )
 
 
-def _tenant(path: Path, table: Toml) -> Tenant:
-    own = tuple((key, value) for key, value in table.items() if key not in ("app", "noisy"))
-    return Tenant(str(specs.key(path, table, "app")), bool(table.get("noisy")), own)
+# Keys of a figure's tenant that are no keys of a stack's.
+OF_FIGURES = ("app", "noisy", "trace", "small")
+
+
+def _tenant(path: Path, table: Toml, setup: Setup) -> Tenant:
+    own = {key: value for key, value in table.items() if key not in OF_FIGURES}
+    own |= {} if setup.whole else table.get("small", {})
+    trace = path.parent / str(table["trace"]) if "trace" in table else None
+    app = str(specs.key(path, table, "app"))
+    return Tenant(app, bool(table.get("noisy")), tuple(own.items()), trace)
 
 
 def _point(path: Path, table: Toml, small: str) -> Point:
@@ -303,6 +328,46 @@ class Outcome:
     def space(self, required: int) -> float:
         """Return the share of what is allocated that tenants require."""
         return required / self.allocated
+
+    @property
+    def granted(self) -> int:
+        """What the layout allocates to tenants: their buckets, and their shares of a pool.
+
+        A share is what a tenant requires beyond its bucket. A pool of one tenant is its bucket.
+        """
+        if self._striped or self._channels.layout != POOLED or self.required is None:
+            return self.allocated
+        found = 0
+        for one in self.case.tenants:
+            own = [group.capacity_bytes for group in self._had if group.tenants == (one.name,)]
+            required = (one.required_blocks or 0) * self.case.block_bytes
+            found += max(sum(own), required)
+        return found
+
+    def space_granted(self, required: int) -> float:
+        """Return U_space: the share of what is allocated to tenants that they require."""
+        return required / self.granted
+
+    @property
+    def erases(self) -> int:
+        """Blocks of the cache device erased."""
+        return self._flash.erases
+
+    @property
+    def moved_pages(self) -> int:
+        """Valid pages that cleaning moved on the cache device."""
+        return self._flash.moved_pages
+
+    @property
+    def _flash(self) -> Flash:
+        for device in self.timing.devices:
+            if device.flash is not None:
+                return device.flash
+        raise ValueError("found no flash, expected a drive with flash")
+
+    def steady(self, place: int) -> float:
+        """Return the mean of a tenant's throughput by its deviation; 0 if it is idle."""
+        return self.windows[place].bytes_mean_over_sd or 0.0
 
     @property
     def channels(self) -> int:
@@ -460,7 +525,7 @@ class Isolation:
         lap, at = divmod(place, len(figure.tenants))
         told = figure.tenants[at]
         name = told.app if lap == 0 else f"{told.app} {lap + 1}"
-        trace = next(one.path for one in self.setup.workloads if one.name == told.app)
+        trace = told.trace or next(one.path for one in self.setup.workloads if one.name == told.app)
         known = {**self.common.tenant, **self.common.apps.get(told.app, {}), **dict(told.keys)}
         table = {"name": name, "trace": os.fspath(trace.resolve()), **known}
         if told.noisy:
@@ -509,6 +574,7 @@ class Values:
     steadiness: list[float]
     harmonic: list[float]
     space: list[float]
+    granted: list[float]
     bandwidth: list[float]
     throughput_mb: list[float]
     hit_ratio: list[float]
@@ -531,6 +597,7 @@ ISOLATION = Measure("isolation", lambda values: values.isolation)
 STEADINESS = Measure("C_v", lambda values: values.steadiness)
 HARMONIC = Measure("harmonic mean", lambda values: values.harmonic)
 SPACE = Measure("space", lambda values: values.space)
+GRANTED = Measure("U_space", lambda values: values.granted)
 BANDWIDTH = Measure("bandwidth", lambda values: values.bandwidth)
 THROUGHPUT = Measure("MB/s", lambda values: values.throughput_mb)
 
@@ -547,6 +614,7 @@ def values_of(what: Isolation, figure: IsolationSpec, row: Row) -> Values:
         steadiness=[one.steadiness for one in outcomes],
         harmonic=[one.harmonic for one in outcomes],
         space=[one.space(_required(one, base)) for one, base in pairs],
+        granted=[one.space_granted(_required(one, base)) for one, base in pairs],
         bandwidth=[one.bandwidth(peak) for one in outcomes],
         throughput_mb=[one.throughput / MB for one in outcomes],
         hit_ratio=[one.hit_ratio for one in outcomes],
@@ -640,15 +708,15 @@ NS_PER_S = 1e9
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
 BASES = (SHARED, "flashblox")
-BESIDE = (ISOLATION, HARMONIC, SPACE, BANDWIDTH)
+BESIDE = (ISOLATION, HARMONIC, GRANTED, SPACE, BANDWIDTH)
 QUANTILES: tuple[tuple[str, Callable[[TenantTiming], float]], ...] = (
     ("p50", lambda one: one.p50_ns),
     ("p99", lambda one: one.p99_ns),
     ("p99.9", lambda one: one.p999_ns),
 )
 # Of which the best row is marked, and what changes with a choice.
-MARKED = (ISOLATION, STEADINESS, HARMONIC, SPACE, BANDWIDTH)
-CHANGED = (STEADINESS, HARMONIC, THROUGHPUT, SPACE)
+MARKED = (ISOLATION, STEADINESS, HARMONIC, GRANTED, SPACE, BANDWIDTH)
+CHANGED = (STEADINESS, HARMONIC, THROUGHPUT, GRANTED, SPACE)
 
 
 def notes(what: Isolation) -> list[str]:
@@ -657,9 +725,10 @@ def notes(what: Isolation) -> list[str]:
         "Isolation is C_v by that of flashblox on the same seed. C_v is the sum over all tenants, "
         "noisy ones too, of the mean of throughput by its standard deviation. Throughput is that "
         "of windows after the warm-up, a deviation at least one request per window. The harmonic "
-        "mean is that of the same quotients. Space is what the hulls say that tenants require, by "
-        "what is allocated. Allocated are whole channels, or the cache's capacity where all share "
-        "all channels. Channels lent to the pool do not count."
+        "mean is that of the same quotients. U_space is what the hulls say that tenants require, "
+        "by what is allocated to them: buckets and shares of the pool, or the cache's capacity "
+        "where all share all channels. Space is the same by whole channels. Channels lent to the "
+        "pool do not count."
     ]
     if what.peak is not None:
         read, write = what.peak.read / MB, what.peak.write / MB
@@ -681,11 +750,14 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
         return [_choices(what, figure)]
     found: list[Table | Figure] = [_measures(what, figure)]
     if figure.shows != "isolation":
+        found += _swept_beside(what, figure) if figure.of is not None else []
         found.append(_swept(what, figure))
         return found
     found += [
         _bars(what, figure),
         _beside(what, figure),
+        _steadier(what, figure),
+        _cleaning(what, figure),
         _requirements(what, figure),
         _tenants(what, figure),
         _throughput(what, figure),
@@ -712,6 +784,64 @@ def _beside(what: Isolation, figure: IsolationSpec) -> Table:
     return plain(figure.heading, "beside the other layouts: quotients", headers, cells, 1, "beside")
 
 
+def _swept_beside(what: Isolation, figure: IsolationSpec) -> list[Table]:
+    """Return the measures at each point of a sweep as quotients by layouts that are run once."""
+    known = {figure.title_of(*row): values_of(what, figure, row) for row in figure.rows()}
+    bases = [one for one in BASES if one in known]
+    cells = []
+    for point in figure.points:
+        texts = [point.title]
+        for measure in BESIDE:
+            own = measure.mean(known[point.title])
+            texts += [words.times(own, measure.mean(known[base])) for base in bases]
+        cells.append(texts)
+    headers = ["", *(f"{one.title} by {base}" for one in BESIDE for base in bases)]
+    title = "beside the other layouts: quotients"
+    return [plain(figure.heading, title, headers, cells, 1, "beside")] if bases else []
+
+
+def _steadier(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return how much steadier each tenant is than with all channels shared.
+
+    The last column sets what shared channels cost it beside what they cost the tenant that misses
+    most.
+    """
+    rows = {layout.title: (point, layout) for point, layout in figure.rows()}
+    found = {title: what.found(figure, *row) for title, row in rows.items()}
+    others = [title for title in (*COMPARED, BASE) if title in found]
+    places = range(len(figure.tenants))
+
+    def quotient(title: str, place: int) -> float:
+        base = mean([one.steady(place) for one in found[SHARED]])
+        own = mean([one.steady(place) for one in found[title]])
+        return own / base if base else 0.0
+
+    first = found[BASE][0].case.tenants
+    most = max(places, key=lambda place: first[place].required_miss_ratio or 0.0)
+    cells = []
+    for place in places if SHARED in found else ():
+        texts = [first[place].name]
+        texts += [words.significant(quotient(title, place)) for title in others]
+        texts.append(words.times(quotient(BASE, place), quotient(BASE, most)))
+        cells.append(texts)
+    headers = ["tenant", *(f"{title} by {SHARED}" for title in others)]
+    headers.append(f"{BASE}'s, by that of who misses most")
+    title = f"mean by deviation of throughput by that under {SHARED}: quotients"
+    return plain(figure.heading, title, headers, cells, 1, "steadier")
+
+
+def _cleaning(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return what cleaning does on the cache device, warm-up included."""
+    cells = []
+    for point, layout in figure.rows():
+        outcomes = what.found(figure, point, layout)
+        erased = mean([float(one.erases) for one in outcomes])
+        moved = mean([float(one.moved_pages) for one in outcomes])
+        cells.append([layout.title, words.count(erased), words.count(moved)])
+    headers = ["layout", "blocks erased", "pages moved"]
+    return plain(figure.heading, "cleaning, warm-up included", headers, cells, 1, "cleaning")
+
+
 def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     headers = ["", *(one.title for one in MARKED)]
     headers += ["MB/s", "hit ratio", "channels", "swaps"]
@@ -719,7 +849,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     for point, layout in figure.rows():
         values = values_of(what, figure, (point, layout))
         texts = [_spread(one.of(values)) for one in (ISOLATION, STEADINESS, HARMONIC)]
-        texts += [words.percent(one.mean(values)) for one in (SPACE, BANDWIDTH)]
+        texts += [words.percent(one.mean(values)) for one in (GRANTED, SPACE, BANDWIDTH)]
         texts += [words.fixed(THROUGHPUT.mean(values), 1), words.ratio(mean(values.hit_ratio))]
         texts.append(words.fixed(mean(values.channels), 0))
         swaps = [one.swaps for one in what.found(figure, point, layout)]

@@ -2,16 +2,18 @@
 
 `[stack]` of `setup.toml` is the machine, `[app.NAME]` how an application sends its requests,
 `[[partition]]` what is compared, `[[variant]]` other readings of the paper, each with settings of
-its own for figures with `variants`; a figure names its tenants. Units: MiB in specs, divided by
-`quick_divide` where traces are small; hit ratios are of block accesses over the whole run; changes
-are relative; run times are simulated.
+its own for figures with `variants`; a figure names its tenants, and maybe variants of its own. One
+with `reading` is of another reading of the paper or of another machine: its goals are counted
+apart. `sizes` looks for the smallest of some caches in which all goals are met. Units: MiB in
+specs, divided by `quick_divide` where traces are small; hit ratios are of block accesses over the
+whole run; changes are relative; run times are simulated.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     from cachewright.results import Curves, Result
     from cachewright.types import PathLike, Progress
 
-SHOWN = ("mix", "alone", "alone-over-time")
+SHOWN = ("mix", "sizes", "alone", "alone-over-time")
+# What is compared under several divisions.
+COMPARED = ("mix", "sizes")
 MIB = 1 << 20
 NS_PER_MS = 1_000_000
 # Share by which a planned size may be too large.
@@ -69,7 +73,8 @@ class MixSpec(FigureSpec):
     """One figure: tenants with goals, sizes of the cache in MiB, partitions.
 
     `plan` names the partitions (titles) for which the smallest cache that meets all goals is
-    sought.
+    sought. `reading` says what is read otherwise than in other figures; `than` names the figure
+    with other goals that this one is set beside; `alone`: each tenant is replayed alone too.
     """
 
     sizes: tuple[float, ...]
@@ -77,6 +82,9 @@ class MixSpec(FigureSpec):
     divisions: tuple[Division, ...]
     plan: tuple[str, ...]
     over_time: bool
+    reading: str
+    than: str
+    alone: bool
 
 
 @dataclass
@@ -85,6 +93,7 @@ class Found:
 
     result: Result | None = None
     variants: list[Result] = field(default_factory=list)
+    other: Result | None = None
     plan: PlanAnswer | None = None
     curves: Curves | None = None
     alone: dict[str, Result] = field(default_factory=dict)
@@ -96,6 +105,8 @@ class Mixes:
 
     setup: Setup
     figures: Sequence[MixSpec]
+    # All of the paper, those that are not run too.
+    known: Sequence[MixSpec]
     found: dict[str, Found] = field(default_factory=dict)
 
     @property
@@ -136,7 +147,7 @@ class Mixes:
         for figure in self.figures:
             folder = None if out is None else Path(out) / figure.name
             found = self.found[figure.name] = Found()
-            if figure.shows == "mix":
+            if figure.shows in COMPARED:
                 for number, divisions in enumerate(_apart(figure)):
                     own = folder if folder is None or not number else folder / f"variant-{number}"
                     result = self._compare(figure, divisions, own, threads, progress)
@@ -144,7 +155,15 @@ class Mixes:
                         found.variants.append(result)
                     else:
                         found.result = result
-                found.plan = self._plan(figure, threads, progress)
+                if figure.shows == "mix":
+                    found.plan = self._plan(figure, threads, progress)
+                if figure.than:
+                    than = next(one for one in self.known if one.name == figure.than)
+                    own = None if folder is None else folder / figure.than
+                    told = replace(figure, tenants=than.tenants)
+                    found.other = self._compare(told, _apart(figure)[0], own, threads, progress)
+                if figure.alone:
+                    found.curves = self._curves(figure, threads, progress)
             elif figure.shows == "alone":
                 found.curves = self._curves(figure, threads, progress)
             else:
@@ -233,7 +252,11 @@ def load(setup: Setup) -> Mixes:
         variants = tuple(one for one in variants if "tenant.pauses" not in dict(one.settings))
     apps = {one.name for one in setup.workloads} & set(specs.key(path, setup.document, "app"))
     figures = [one for one in specs.figures(setup.folder) if not specs.lacks(setup, one[1])]
-    return Mixes(setup, [_figure(*one, known, variants, apps) for one in figures])
+    found = [_figure(*one, known, variants, apps) for one in figures]
+    for one in found:
+        if one.than:
+            among(setup.folder / f"{one.name}.toml", "than", one.than, [own.name for own in found])
+    return Mixes(setup, found, found)
 
 
 def _division(path: Path, table: Mapping[str, Any]) -> Division:
@@ -269,6 +292,7 @@ def _figure(
     about = document["figure"]
     titles = {one.title: one for one in known}
     others = variants if about.get("variants", False) else ()
+    others += tuple(_division(path, one) for one in document.get("variant", []))
     for title in about.get("partitions", []):
         among(path, "partitions", title, titles)
     chosen = [titles[title] for title in about.get("partitions", titles)]
@@ -277,9 +301,10 @@ def _figure(
     tenants = tuple(_tenant(path, one) for one in specs.key(path, document, "tenant"))
     for tenant in tenants:
         among(path, "app", tenant.app, apps)
-        if "plan" in about and tenant.goal is None:
+        if ("plan" in about or fields["shows"] == "sizes") and tenant.goal is None:
+            key = "plan" if "plan" in about else "shows"
             raise SpecError(
-                f"{path}: `plan`: found no goal of `{tenant.app}`, expected one of each tenant"
+                f"{path}: `{key}`: found no goal of `{tenant.app}`, expected one of each tenant"
             )
     return MixSpec(
         **fields,
@@ -288,6 +313,9 @@ def _figure(
         divisions=(*chosen, *others),
         plan=tuple(about.get("plan", [])),
         over_time=bool(about.get("over_time", False)),
+        reading=str(about.get("reading", "")),
+        than=str(about.get("than", "")),
+        alone=bool(about.get("alone", False)),
     )
 
 
@@ -314,15 +342,33 @@ def notes(what: Mixes) -> list[str]:
 
 def shared(what: Mixes) -> list[Table]:
     """Return the tables of all figures together: which goals are met, and what that brings."""
-    mixes = [
-        (figure, size)
-        for figure in what.figures
-        for size in (figure.sizes if figure.shows == "mix" else ())
+    found: dict[str, list[tuple[MixSpec, float]]] = {}
+    for figure in what.figures:
+        if figure.shows == "mix":
+            found.setdefault(figure.reading, []).extend((figure, size) for size in figure.sizes)
+    tables = [
+        _goals(what, mixes, "goals met" + (f", {reading}" if reading else ""))
+        for reading, mixes in found.items()
     ]
-    return [_goals(what, mixes), _together(what, mixes)] if mixes else []
+    own = found.get("", [])
+    return [*tables, *([_together(what, own)] if own else [])]
 
 
-def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
+def _other_goals(what: Mixes, figure: MixSpec) -> list[Table]:
+    """Return hit ratios by those of the same mix in the same cache with other goals."""
+    other = what.found[figure.name].other
+    if other is None:
+        return []
+    rows = []
+    cases = what.cases(figure, figure.sizes[0])
+    for (division, own), base in zip(cases, other.answer.cases, strict=True):
+        rows.append([division.title, *map(_shown, _gains(own, base))])
+    headers = ["partition", *(tenant.name for tenant in cases[0][1].tenants)]
+    title = f"hit ratios by those with the goals of {figure.than}"
+    return [plain(figure.heading, title, headers, rows, 1, "other goals")]
+
+
+def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]], name: str) -> Table:
     """Return a row per mix: what its goals need and which schemes meet them."""
     rows = []
     for figure, size in mixes:
@@ -334,7 +380,7 @@ def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
         last = ["mixes whose goals fit, all met", "", ""]
         rows.append([*last, *(_all_met(fitting, title) for title in _titles(what))])
     headers = ["mix", "cache", "goals need", *_titles(what)]
-    return plain("", "Goals met, of those there are", headers, rows, 1, "goals met", keys=2)
+    return plain("", "Goals met, of those there are", headers, rows, 1, name, keys=2)
 
 
 def _fits(what: Mixes, figure: MixSpec, size: float) -> bool:
@@ -378,20 +424,89 @@ def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
         return [_alone(what, figure), _alone_chart(what, figure)]
     if figure.shows == "alone-over-time":
         return [_alone_over_time(what, figure)]
+    if figure.shows == "sizes":
+        return [_smallest(what, figure), _by_size(what, figure)]
     found: list[Table | Figure] = []
     for size in figure.sizes:
         found += [_table(what, figure, size), *_beside(what, figure, size)]
-        found.append(_bars(what, figure, size))
+        found += [_figure_goals(what, figure, size), _bars(what, figure, size)]
     plan = what.found[figure.name].plan
     if plan is not None and figure.plan and not what.setup.quick:
         found.append(_planned(figure, plan))
+    found += _other_goals(what, figure)
+    if figure.alone:
+        found += [_near_alone(what, figure, size) for size in figure.sizes]
     if figure.over_time:
         found += _over_time(what, figure)
     return found
 
 
+def _figure_goals(what: Mixes, figure: MixSpec, size: float) -> Table:
+    """Return how many goals each partition meets."""
+    cases = what.cases(figure, size)
+    rows = [[one.title, _met(cases, one.title)] for one, _ in cases]
+    title = f"goals met, {words.size(_capacity(cases))}"
+    headers = ["partition", "goals met"]
+    return plain(figure.heading, title, headers, rows, 1, _named(figure, size, "goals"))
+
+
+def _smallest(what: Mixes, figure: MixSpec) -> Table:
+    """Return the smallest of the figure's caches in which each partition meets every goal."""
+    found: dict[str, int] = {}
+    titles = [one.title for one in figure.divisions]
+    for size in sorted(figure.sizes):
+        cases = what.cases(figure, size)
+        for title in titles:
+            if title not in found and _all_goals(cases, title):
+                found[title] = _capacity(cases)
+    base = found.get(BASES[0])
+    rows = []
+    for title in titles:
+        own = found.get(title)
+        cell = words.times(base, own) if base and own else words.NOTHING
+        if base and own is None:
+            cell = words.Number("0", 0.0)
+        rows.append([title, "none of these" if own is None else words.size(own), cell])
+    headers = ["partition", "smallest cache", f"{BASES[0]}'s by this"]
+    title = "the smallest of these caches in which all goals are met; 0: in none"
+    return plain(figure.heading, title, headers, rows, 1)
+
+
+def _by_size(what: Mixes, figure: MixSpec) -> Table:
+    """Return how many goals each partition meets in each cache."""
+    titles = [one.title for one in figure.divisions]
+    rows = []
+    for size in sorted(figure.sizes):
+        cases = what.cases(figure, size)
+        rows.append([words.size(_capacity(cases)), *(_met(cases, title) for title in titles)])
+    return plain(figure.heading, "goals met by size", ["cache", *titles], rows, 1, "by size")
+
+
+def _all_goals(cases: Cases, title: str) -> bool:
+    """Return whether a partition meets every goal."""
+    named = [case for division, case in cases if division.title == title]
+    return bool(named) and all(one.total.goals_met == one.total.goals for one in named)
+
+
+def _near_alone(what: Mixes, figure: MixSpec, size: float) -> Table:
+    """Return the hit ratio of each application by that alone in the same cache."""
+    cases = what.cases(figure, size)
+    blocks = cases[0][1].capacity_blocks
+    alone = []
+    for line in _latency(what, figure)[1]:
+        alone.append(next(one.hit_ratio for one in line.points if one.size_blocks == blocks))
+    rows = []
+    for division, case in cases:
+        pairs = zip(case.tenants, alone, strict=True)
+        rows.append([division.title, *(words.times(own.hit_ratio, one) for own, one in pairs)])
+    headers = ["partition", *(tenant.name for tenant in cases[0][1].tenants)]
+    title = f"hit ratios by those alone, {words.size(_capacity(cases))}"
+    return plain(figure.heading, title, headers, rows, 1, _named(figure, size, "alone"))
+
+
 def _titles(what: Mixes) -> list[str]:
-    titles = [one.title for figure in what.figures for one in figure.divisions]
+    mixes = [figure for figure in what.figures if figure.shows == "mix"]
+    titles = [one.title for figure in mixes for one in figure.divisions]
     return list(dict.fromkeys(titles))
 
 

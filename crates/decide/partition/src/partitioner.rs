@@ -66,6 +66,12 @@ pub trait Partitioner: Send {
         false
     }
 
+    /// Whether a replay takes those profiles from tenants alone on its devices, to their ends, not
+    /// from heads. A live server has no such replay and profiles heads.
+    fn profiles_on_devices(&self) -> bool {
+        false
+    }
+
     /// Blocks that each tenant can use after the last division, which gave it `quotas`: its whole
     /// quota, unless the partitioner knows better.
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {

@@ -11,10 +11,12 @@
 //! until it sends requests again. If no tenant sends requests, nothing is learned and the division
 //! stays.
 //!
-//! Two readings of the paper are settings. `cumulative`: the recorded hit ratio is that since the
+//! Three readings of the paper are settings. `cumulative`: the recorded hit ratio is that since the
 //! start (figure 5: hits by accesses; "more cumulative rather than reactive"), not that of the last
 //! interval. `gain_at_demand`: spare blocks follow `max(hr) - hr` with `hr` "for the minimum QoS
 //! predicted" (the text), not the current hit ratio (figure 5 and the first example; the default).
+//! `profile_on_devices`: "applications are statically profiled before they are initiated on the
+//! system", where a run's own hit ratios come from the simulated devices too.
 
 #[cfg(test)]
 mod recovery;
@@ -35,6 +37,8 @@ declare! {
         most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
         /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 0, "intervals", 0 ..= 1000000;
+        /// profile each tenant alone on the stack's devices to its end, not by its first accesses
+        profile_on_devices: bool = false, "";
     }
 }
 
@@ -156,6 +160,10 @@ impl Partitioner for SoftQos {
 
     fn reads_profiles(&self) -> bool {
         true
+    }
+
+    fn profiles_on_devices(&self) -> bool {
+        self.settings.profile_on_devices
     }
 }
 

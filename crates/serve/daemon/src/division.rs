@@ -254,6 +254,10 @@ impl Partitioner for ActiveTenants {
         self.inner.reads_profiles()
     }
 
+    fn profiles_on_devices(&self) -> bool {
+        self.inner.profiles_on_devices()
+    }
+
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
         let served = self.inner.requirements(&self.served(tenants), &self.served(quotas));
         self.spread(served, Requirement::default())

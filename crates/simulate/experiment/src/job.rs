@@ -98,7 +98,11 @@ impl<'a> Job<'a> {
         let tenant = |(place, &hit_ratio): (usize, &Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (weight, sensitive) = (spec.weight, spec.sensitive);
-            let profile = if profiled(place) { self.profile(place)? } else { Vec::new() };
+            let on_devices = reads && partitioner.profiles_on_devices();
+            let profile = match profiled(place) || on_devices {
+                true => self.profile(place, on_devices)?,
+                false => Vec::new(),
+            };
             let response = spec.goal.and_then(Goal::response);
             let goal = has_goals.then_some(TenantGoal { hit_ratio, response, profile });
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
@@ -125,9 +129,13 @@ impl<'a> Job<'a> {
             .unwrap_or_else(|| FirstAccesses::recorded(recording, tenant, share, wants))
     }
 
-    /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
-    fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
+    /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all;
+    /// those of the whole tenant if its devices count.
+    fn profile(&self, place: usize, on_devices: bool) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let sizes = TenantGoal::profile_sizes(self.capacity_blocks);
+        if on_devices {
+            return self.workload.profiles.on_devices(self, place, &sizes);
+        }
         let wants = self.case.needs.inputs();
         let measured = self.workload.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))

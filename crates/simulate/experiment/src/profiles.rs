@@ -6,8 +6,10 @@
 //! and models, the seed, the write mode and the size, and on nothing else of a case; so does the
 //! key it is kept under. Where a tenant has a history, that stands for its head. Curves of
 //! intervals are measured as by a live server (`decide/control`); those of heads are counted
-//! exactly for LRU.
+//! exactly for LRU. Ratios on devices are of the whole tenant, which waits and reads ahead as in the
+//! run itself.
 
+use crate::ExperimentError;
 use crate::case::Case;
 use crate::job::Job;
 use crate::models::Caching;
@@ -31,6 +33,8 @@ pub struct Profiles {
     heads: Once<(usize, u64, PolicyInputs, String), Arc<FirstAccesses>>,
     /// By all but the size in words, and the size.
     ratios: Once<(String, u32), f64>,
+    /// Of whole tenants on devices: by all but the size in words, and the size.
+    alone: Once<(String, u32), Result<f64, String>>,
     /// By all in words.
     curves: Once<String, Result<Arc<Curve>, String>>,
 }
@@ -69,7 +73,12 @@ impl<K: Eq + Hash, V: Clone> Once<K, V> {
 
 impl Default for Profiles {
     fn default() -> Self {
-        Profiles { heads: Once::new(), ratios: Once::new(), curves: Once::new() }
+        Profiles {
+            heads: Once::new(),
+            ratios: Once::new(),
+            alone: Once::new(),
+            curves: Once::new(),
+        }
     }
 }
 
@@ -99,6 +108,29 @@ impl Profiles {
             (size, ratio)
         };
         Ok(sizes.iter().map(ratio).collect())
+    }
+
+    /// Hit ratios of a whole tenant, alone on the devices of `job`, at `sizes`. Errors: no devices,
+    /// or what a replay on them fails with.
+    pub fn on_devices(
+        &self,
+        job: &Job<'_>,
+        place: usize,
+        sizes: &[u32],
+    ) -> Result<Vec<(u32, f64)>, ExperimentError> {
+        let spec = &job.case.spec;
+        let tenant = &spec.tenants[place];
+        let words = format!("{place} {:?} {:?} {:?}", spec.cache, spec.stack, spec.seed);
+        let words = format!("{words} {tenant:?} {:?}", spec.replay);
+        let ratio = |&size: &u32| {
+            let found = self.alone.get((words.clone(), size), || {
+                let whole = Job::alone(job.workload, job.case, place);
+                let alone = Job { capacity_blocks: size, ..whole };
+                alone.hit_ratio_on_devices(place).map_err(|error| error.to_string())
+            });
+            found.map(|ratio| (size, ratio)).map_err(|error| job.case.refuse(error))
+        };
+        sizes.iter().map(ratio).collect()
     }
 
     /// The misses of a tenant's head by cache size, alone, of the policy of `job` or of LRU.

@@ -210,6 +210,13 @@ impl Workload<'_> {
 }
 
 impl Job<'_> {
+    /// The hit ratio of a tenant in this replay on its devices.
+    pub(crate) fn hit_ratio_on_devices(&self, place: usize) -> Result<f64, ExperimentError> {
+        let columns = Columns::new(self.workload, std::slice::from_ref(self))?;
+        let times = self.run_timed(columns.of_job(0), &mut |_| true)?;
+        Ok(times.cache.counts[place].hit_ratio())
+    }
+
     /// Runs the job on its devices.
     fn run_timed(
         &self,

@@ -12,6 +12,7 @@ mod choices;
 mod closed_loops;
 mod costpi;
 mod determinism;
+mod device_profiles;
 mod elastic;
 mod flash;
 mod given_models;
