@@ -29,7 +29,8 @@ BAR = 8
 COUNTS = {"tenants", "seeds"}
 # Rows that say how far a mean can be trusted are no group of a figure.
 SPREAD = re.compile(r"leaving one out|spread")
-NUMBER = re.compile(r"[-+]?(\d[\d,]*)?\.?\d+")
+# The number that a cell begins with; sizes in bytes have no axis in common with others.
+NUMBER = re.compile(r"[-+]?(\d[\d,]*)?\.?\d+(?![\d.,]*[KMGT]?i?B)")
 
 
 @dataclass(frozen=True)
