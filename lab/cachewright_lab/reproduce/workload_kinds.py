@@ -163,11 +163,14 @@ class WorkloadKinds:
         kind = _kinds_of(workload)[0]
         trace = Trace(workload.path, format=synth)
         found = kinds.seen({kind: trace}, by, window, [kind], progress)
-        return [replace(one, name=_volume_name(name, one.name)) for one in found]
+        most = int(workload.table.get("windows", 0))
+        return [replace(thinned(one, most), name=_volume_name(name, one.name)) for one in found]
 
     def _train(self, asked: Asked, progress: Progress) -> KindsTrainings:
         scenario, how = asked.scenario, asked.how
         learns, judges = [], []
+        # Only the last scenario's answers for volumes that train nothing are shown.
+        last = scenario.kinds == self.scenarios[-1].kinds
         for workload in self.setup.workloads:
             if not _of_scenario(workload, scenario):
                 continue
@@ -176,9 +179,20 @@ class WorkloadKinds:
                     learns.append(
                         replace(volume, kind=scenario.kinds.index(workload.table["kind"]))
                     )
-                else:
+                elif last:
                     judges += parts(workload, volume, scenario)
         return kinds.train_on(learns, judges, scenario.kinds, how, progress)
+
+
+def thinned(volume: Volume, most: int) -> Volume:
+    """Return a volume with `most` of its windows, spread evenly; 0 for all."""
+    import numpy as np
+
+    count = len(volume.windows)
+    if not 0 < most < count:
+        return volume
+    chosen = np.arange(most) * count // most
+    return replace(volume, windows=volume.windows[chosen], ends_ns=volume.ends_ns[chosen])
 
 
 def _volume_name(workload: str, seen: str) -> str:
