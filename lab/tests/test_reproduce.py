@@ -125,6 +125,23 @@ def test_what_enters_the_cache_is_compared_under_every_scheme(
     assert [path.stat().st_mtime_ns for path in models] == times, "nothing is trained twice"
 
 
+def test_a_volume_that_judges_trains_where_a_figure_says_so() -> None:
+    judges = Workload("v", Path("v"), None, {"judges": True})
+    scenario = workload_kinds.Scenario("two", ("web", "mail"))
+    assert not scenario.taught_by(judges)
+    assert dataclasses.replace(scenario, also=("v",)).taught_by(judges)
+    assert scenario.taught_by(Workload("w", Path("w"), None, {}))
+
+
+def test_windows_of_a_long_volume_are_spread() -> None:
+    windows = np.arange(10, dtype=np.float32).reshape(10, 1, 1)
+    volume = Volume(0, "v", windows, np.arange(10, dtype=np.uint64))
+    found = workload_kinds.thinned(volume, 4)
+    assert found.windows.ravel().tolist() == [0, 2, 5, 7]
+    assert found.ends_ns.tolist() == [0, 2, 5, 7]
+    assert workload_kinds.thinned(volume, 0) is workload_kinds.thinned(volume, 10) is volume
+
+
 def test_windows_of_phases_are_whole() -> None:
     windows = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
     ends = np.array([10, 20, 30, 40, 50, 60], dtype=np.uint64) * 1_000_000_000

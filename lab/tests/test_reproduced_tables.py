@@ -214,6 +214,53 @@ def test_a_quotient_by_nothing_is_no_number() -> None:
     assert [mixes._picked(max, one) for one in (known, [])] == ["2", words.NOTHING]
 
 
+def test_a_model_has_as_many_weights_as_its_matrices_and_biases() -> None:
+    # Four gates of two units see three inputs and two states; five outputs see two units.
+    products = 4 * 2 * (3 + 2) + 5 * 2
+    assert caching.sizes_of(2, 1, 3) == (products + 2 * 4 * 2 + 5, products)
+    deeper = products + 4 * 2 * (2 + 2)
+    assert caching.sizes_of(2, 2, 3) == (deeper + 2 * 2 * 4 * 2 + 5, deeper)
+
+
+def test_windows_before_a_change_are_those_that_end_by_then() -> None:
+    own = [caching.Window(10, 0.2), caching.Window(20, 0.4), caching.Window(30, 0.9)]
+    assert caching.mean_hits(own, 0, 20) == pytest.approx(0.3)
+    assert caching.mean_hits(own, 20, None) == 0.9
+    assert caching.mean_hits(own, 30, None) is None
+
+
+def test_a_trace_has_its_own_time_and_format() -> None:
+    what = reproduce.load("rc-rnn", "fig1", quick=True, specs=SPECS)
+    part = getattr(what, "parts", {}).get("caching", what)
+    assert isinstance(part, caching.Caching)
+    assert part.span_ns("mail") == 60 * 10**9, "6 s, ten times as slow"
+    mail, oltp = part.workloads
+    own = {**mail.table, "time_scale": 1.0, "stop": "50%"}
+    part.workloads = [replace(mail, table=own), oltp]
+    assert part.span_ns("mail") == 6 * 10**9
+    [tenant] = part._stack("mail", 20.0)["tenant"]
+    assert (tenant["time_scale"], tenant["stop"]) == (1.0, "50%")
+
+
+def test_a_model_that_sees_no_labels_is_told_none() -> None:
+    what = reproduce.load("rc-rnn", "filebench-table5", quick=True, specs=SPECS)
+    part = getattr(what, "parts", {}).get("caching", what)
+    assert isinstance(part, caching.Caching)
+    [figure] = part.figures
+    model = {"forced": {"cached": 0.9}, "own": {"cached": 0.8}}
+    report = filled(CachingReport, {"models": [model]})
+    for scheme in figure.schemes:
+        for name in figure.workloads:
+            part.models[name, scheme.learns] = Imitator(Path("m"), report)
+    [table] = caching.shown(part, figure)
+    assert isinstance(table, Table)
+    found = {(row[0], row[1]): dict(zip(table.headers, row, strict=True)) for row in table.rows}
+    told, runs = "cached, told the oracle's labels", "cached, as it runs"
+    blind, seeing = found["rc-rnn", "mail"], found["rc-rnn, as published", "mail"]
+    assert (blind[told], blind[runs]) == (words.NOTHING, "80.0%")
+    assert (seeing[told], seeing[runs]) == ("90.0%", "80.0%")
+
+
 def test_a_model_that_kept_no_epoch_has_no_best() -> None:
     what = reproduce.load("rc-rnn", "learning", quick=True, specs=SPECS)
     part = getattr(what, "parts", {}).get("caching", what)

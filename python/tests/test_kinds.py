@@ -19,7 +19,7 @@ from conftest import Command
 import cachewright
 from cachewright import _native
 from cachewright.documents import load
-from cachewright.train import KindsTraining, confusion, kinds, train_kinds
+from cachewright.train import KindsTraining, confusion, kinds, networks, train_kinds
 from cachewright.train.reports import KindsReport, KindWindows
 
 REQUESTS = 6000
@@ -62,6 +62,25 @@ def two(folder: Path) -> dict[str, Path]:
         "scan": written(folder / "scan.csv", scan(REQUESTS)),
         "updates": written(folder / "updates.csv", updates(REQUESTS)),
     }
+
+
+@pytest.mark.parametrize(("optimiser", "steps"), [("adam", 1.0), ("rmsprop", 0.1**-0.5)])
+def test_the_first_step_is_the_rate_or_that_by_the_root_of_a_tenth(
+    needs_jax: None, optimiser: str, steps: float
+) -> None:
+    # Adam corrects its means for their start, RMSprop as Keras has it does not: a tenth of g**2.
+    one = np.ones((1, 1), dtype=np.float32)
+    network = networks.Network(networks.MLP, (), "kind")
+    begin = {"kind.weight": 3 * one, "kind.bias": one[0]}
+    fitting = networks.Fitting(1, 1, 1, 0.01, 1, optimiser)
+    examples = networks.Examples(one, 0 * one)
+    found = networks.fit(network, examples, examples, fitting, begin).weights
+    assert found["kind.weight"][0, 0] == pytest.approx(3 - 0.01 * steps, abs=1e-5)
+
+
+def test_an_unknown_optimiser_is_refused() -> None:
+    with pytest.raises(cachewright.SpecError, match="`optimiser`: found `sgd`, expected adam or"):
+        KindsTraining(optimiser="sgd").check()
 
 
 def test_of_ten_windows_the_majority_counts() -> None:

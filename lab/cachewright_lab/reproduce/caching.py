@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,9 @@ from cachewright.results import ALL
 from cachewright.tables import best_index
 from cachewright.tables.measures import GIVEN
 from cachewright.train import RcRnnTraining
+from cachewright.train.labelling import HEADS
+from cachewright.train.model_file import GATES
+from cachewright.train.networks import LSTM
 from cachewright.train.reports import (
     Agreement,
     CachingModel,
@@ -64,6 +67,7 @@ SHOWN = (
     "ceilings",
     "in-sample",
     "learning",
+    "networks",
 )
 OF_MODELS = ("agreement", "in-sample", "learning")
 """What shows models, not replays."""
@@ -74,6 +78,9 @@ the oracle's of the request before."""
 
 STUDY = "caching"
 SIZES = ("units", "layers")
+TENANT = ("format", "options", "time_scale", "stop")
+"""Keys of a trace that its tenant has in place of the usual ones."""
+
 MODELS, RUNS = "models", "runs"
 Pairs = tuple[tuple[str, Any], ...]
 Toml = dict[str, Any]
@@ -116,7 +123,7 @@ class CachingFigure(FigureSpec):
     @property
     def replays(self) -> bool:
         """Whether workloads are replayed for it."""
-        return self.shows not in (*OF_MODELS, "ceilings")
+        return self.shows not in (*OF_MODELS, "ceilings", "networks")
 
 
 class Window(NamedTuple):
@@ -215,7 +222,24 @@ class Caching:
         workload = self.workload(name)
         known = workload.table.get("span")
         found = volumes.span_ns(workload.path) if known is None else _native.parse_duration(known)
-        return round(found * float(self.about["stack"]["tenant"].get("time_scale", 1.0)))
+        return round(found * float(self._tenant(name).get("time_scale", 1.0)))
+
+    def change_ns(self, name: str) -> int | None:
+        """Return when another program begins in a trace, as it is replayed; nothing if none."""
+        at = self.workload(name).table.get("change")
+        if at is None:
+            return None
+        return round(_native.parse_duration(at) * float(self._tenant(name).get("time_scale", 1.0)))
+
+    def feedback(self, learns: Pairs) -> str:
+        """Return what a model is told of the request before: labels, or none."""
+        return replace(self.training, **dict(learns)).feedback
+
+    def _tenant(self, name: str) -> Toml:
+        """Return the keys of a workload's tenant: the usual ones, or its trace's own."""
+        own = self.workload(name).table
+        usual: Toml = self.about["stack"]["tenant"]
+        return {**usual, **{key: own[key] for key in TENANT if key in own}}
 
     def _judge(self, teachers: Imitators) -> Path:
         """Return the model of a characterizer that tells the kinds of schemes apart."""
@@ -226,7 +250,8 @@ class Caching:
     def _stack(self, name: str, size: float) -> Toml:
         """Return the stack of one workload: what trains is its warm-up."""
         stack = copy.deepcopy(self.about["stack"])
-        keys = stack.pop("tenant")
+        keys = self._tenant(name)
+        del stack["tenant"]
         trace = os.fspath(self.workload(name).path.resolve())
         stack["cache"]["capacity"] = f"{size:g}%wss"
         share = float(self.workload(name).table.get("warmup", self.training.share))
@@ -400,7 +425,20 @@ LABELS: tuple[tuple[str, Callable[[Agreement | Majority | Control], float]], ...
     ("duration", lambda said: said.duration),
 )
 
-TOLD: tuple[tuple[str, Callable[[Fed], Agreement], Callable[[FedHits], HitRatios]], ...] = (
+Told = tuple[str, Callable[[Fed], Agreement], Callable[[FedHits], HitRatios]]
+NO_FEEDBACK, AS_IT_RUNS = "none", "as it runs"
+
+PAPER_INPUTS = 5
+"""Values of a request that the paper's caching model sees (section 5.2.2)."""
+
+FLOAT_BYTES = 4
+MODELS_KEPT = 4
+"""One model per kind of workload."""
+
+MEMORY = 0.002 * 1e12
+"""Bytes that a cache of 1 TB needs without models: 0.2 % of it (section 4.2)."""
+
+TOLD: tuple[Told, ...] = (
     ("the oracle's labels", lambda fed: fed.forced, lambda hits: hits.forced),
     ("its own", lambda fed: fed.own, lambda hits: hits.own),
 )
@@ -455,19 +493,75 @@ def ceilings(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
     return [hits, plain("", caption, headers, shares, 1, "share")]
 
 
+def gains(what: Caching, figure: CachingFigure) -> Table:
+    """Return by how much perfect labels are right more often than the commonest (equation 4)."""
+    rows = []
+    for scheme in figure.schemes:
+        found = [what.ceilings[name, scheme.learns].worth for name in figure.workloads]
+        each = [1.0 / max(one.cached * one.duration, 1e-9) for one in found]
+        each.append(sum(each) / len(each))
+        rows.append([scheme.title, *(words.change(one, 1.0, 0) for one in each)])
+    headers = ["labels of", *figure.workloads, "mean"]
+    title = "gain of perfect labels over the commonest, equation 4, less one"
+    return plain("", title, headers, rows, 1, "gain")
+
+
+def networks(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
+    """Return how large a model is that sees the paper's five values of a request; no training.
+
+    `MEMORY` is what the paper says that a cache without it needs.
+    """
+    rows = []
+    for scheme in figure.schemes:
+        how = replace(what.training, **dict(scheme.learns))
+        weights, products = sizes_of(how.units, how.layers, PAPER_INPUTS)
+        f32 = FLOAT_BYTES * weights
+        rows.append(
+            [
+                scheme.title,
+                f"{how.layers} x {how.units}",
+                words.count(weights),
+                words.size(f32),
+                words.size(weights),
+                words.percent(MODELS_KEPT * f32 / MEMORY),
+                words.count(products),
+            ]
+        )
+    headers = ["model", "units", "weights", "in f32", "in int8", "four beside a cache of 1 TB"]
+    headers.append("products per request")
+    caption = "size of a caching model, and of one per kind beside the cache's own memory"
+    return [plain(title, caption, headers, rows, 2, keys=1)]
+
+
+def sizes_of(units: int, layers: int, inputs: int) -> tuple[int, int]:
+    """Return the weights of an LSTM with both heads, and its products per request."""
+    outputs = sum(HEADS.values())
+    before = [inputs, *[units] * (layers - 1)]
+    matrices = sum(GATES[LSTM] * units * (one + units) for one in before) + outputs * units
+    # As PyTorch keeps them: two biases per gate.
+    return matrices + layers * 2 * GATES[LSTM] * units + outputs, matrices
+
+
+def _told(what: Caching, scheme: Scheme) -> Sequence[Told]:
+    """Return what a scheme's model can be told: one that sees no labels is asked once."""
+    if what.feedback(scheme.learns) == NO_FEEDBACK:
+        return [(AS_IT_RUNS, fed, hits) for _, fed, hits in TOLD[1:]]
+    return TOLD
+
+
 def in_sample(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
     """Return agreement and hits on what trained and later, told the oracle's labels or own ones."""
     agreement, hits = [], []
     for scheme in figure.schemes:
         models = [what.models[name, scheme.learns] for name in figure.workloads]
         for label, of in LABELS:
-            for told, fed, _ in TOLD:
+            for told, fed, _ in _told(what, scheme):
                 values = [of(fed(one.model.in_sample)) for one in models]
                 agreement.append([scheme.title, label, told, *_shares(values)])
             common = [of(one.report.majority_in_sample) for one in models]
             agreement.append([scheme.title, label, "the commonest", *_shares(common)])
         for part, ratio in PARTS:
-            for told, _, fed_hits in TOLD:
+            for told, _, fed_hits in _told(what, scheme):
                 values = [ratio(fed_hits(one.model.hits)) or 0.0 for one in models]
                 hits.append([scheme.title, part, told, *_with_mean(values)])
         perfect = [one.report.perfect or 0.0 for one in models]
@@ -593,7 +687,9 @@ def shown(what: Caching, figure: CachingFigure) -> list[Table | Figure]:
         case "agreement":
             return [_agreement(what, figure)]
         case "ceilings":
-            return [*ceilings(what, figure, _title(figure))]
+            return [*ceilings(what, figure, _title(figure)), gains(what, figure)]
+        case "networks":
+            return [*networks(what, figure, _title(figure))]
         case "in-sample":
             return [*in_sample(what, figure, _title(figure))]
         case "learning":
@@ -619,11 +715,12 @@ def _beside(what: Caching, figure: CachingFigure) -> list[Table]:
         return []
     means = {title: sum(values[title]) / len(values[title]) for title in others}
     best = (max if highest else min)(others, key=lambda title: means[title])
-    named = [(title, "", title) for title in figure.beside if title in others]
+    named = [(title, "", title) for title in figure.beside if title in values]
     rows = [
         [own, label, said, *_quotients(values[own], values[other])]
         for own in ours
         for label, said, other in [*named, (BEST_OF, best, best)]
+        if own != other
     ]
     headers = ["scheme", "by", "", *figure.workloads, "mean", "least", "greatest"]
     title = f"{MEASURES[figure.shows][0]}: quotients"
@@ -710,19 +807,26 @@ def _sizes(what: Caching, figure: CachingFigure, workload: str) -> Table:
 
 
 def _agreement(what: Caching, figure: CachingFigure) -> Table:
-    """Return how often models say what the oracle does, beside always saying the commonest."""
+    """Return how often models say what the oracle does, beside always saying the commonest.
+
+    A model that sees no labels is told none.
+    """
     rows = []
     for scheme in figure.schemes:
         for name in figure.workloads:
             model = what.models[name, scheme.learns]
             cells = [scheme.title, name]
+            sees = what.feedback(scheme.learns) != NO_FEEDBACK
             for _, of in LABELS:
-                said = (model.agreement(own=False), model.agreement(own=True), model.majority)
+                cells.append(
+                    words.percent(of(model.agreement(own=False))) if sees else words.NOTHING
+                )
+                said = (model.agreement(own=True), model.majority)
                 cells += [words.percent(of(one)) for one in said]
             rows.append([*cells, _gain(model)])
         of_scheme = [row for row in rows if row[0] == scheme.title]
         rows.append([scheme.title, "mean", *_column_means(of_scheme)])
-    each = ("told the oracle's labels", "fed its own", "the commonest")
+    each = ("told the oracle's labels", AS_IT_RUNS, "the commonest")
     headers = ["scheme", "workload", *(f"{label}, {one}" for label, _ in LABELS for one in each)]
     title = "agreement with the oracle on the later part; gain: equation 4, less one"
     return plain(_title(figure), title, [*headers, "gain"], rows, 2)
@@ -736,7 +840,7 @@ def _column_means(rows: Sequence[Sequence[str]]) -> list[str]:
         means.append(sum(values) / len(values) if values else None)
     *shares, gain = means
     last = words.NOTHING if gain is None else words.signed(gain, 0)
-    return [*map(words.percent, shares), last]
+    return [*(words.NOTHING if one is None else words.percent(one) for one in shares), last]
 
 
 def _gain(model: Imitator) -> str:
@@ -766,10 +870,49 @@ def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Tabl
     chart = Plot([panel], [series])
     caption = "Hit ratio of each window; what trains comes before."
     name = f"{figure.name}-{workload}"
-    return [
+    found: list[Table | Figure] = [
         _tenths(figure, workload, windows),
         Figure(name, f"{workload} over time", caption, chart),
     ]
+    change_ns = what.change_ns(workload)
+    return found if change_ns is None else [*found, _around(figure, workload, windows, change_ns)]
+
+
+def _around(
+    figure: CachingFigure,
+    workload: str,
+    windows: Mapping[str, Sequence[Window]],
+    change_ns: int,
+) -> Table:
+    """Return mean hit ratios of the windows before and after a change, and quotients after it.
+
+    Quotients are by each scheme that `beside` of the spec names.
+    """
+    parts = [
+        {title: mean_hits(own, first, last) for title, own in windows.items()}
+        for first, last in ((0, change_ns), (change_ns, None))
+    ]
+    rows = []
+    for title in windows:
+        cells = [words.NOTHING if one[title] is None else words.ratio(one[title]) for one in parts]
+        own = parts[1][title]
+        for other in figure.beside:
+            base = parts[1][other]
+            cells.append(words.NOTHING if own is None or not base else words.times(own, base))
+        rows.append([title, *cells])
+    headers = ["scheme", "before", "after", *(f"after, by {one}" for one in figure.beside)]
+    title = f"{workload}: mean hit ratio of the windows before and after the change"
+    return plain("", title, headers, rows, 1, "change")
+
+
+def mean_hits(own: Sequence[Window], first_ns: int, last_ns: int | None) -> float | None:
+    """Return the mean hit ratio of windows that end after `first_ns`, up to `last_ns`."""
+    inside = [
+        one.hit_ratio
+        for one in own
+        if first_ns < one.time_ns and (last_ns is None or one.time_ns <= last_ns)
+    ]
+    return sum(inside) / len(inside) if inside else None
 
 
 def _tenths(figure: CachingFigure, workload: str, windows: Mapping[str, Sequence[Window]]) -> Table:

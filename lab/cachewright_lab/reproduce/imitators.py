@@ -72,6 +72,9 @@ class Worth:
     perfect: float
     # Of the oracle itself.
     oracle: float
+    # How often the commonest label is right, as a model's would be judged.
+    cached: float
+    duration: float
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Imitators:
     ) -> Ceiling:
         """Return what the labels themselves are worth that such a model would imitate."""
         how, stack = self._how(learns), self.stack(workload)
-        about = (how.oracle, how.labels, how.requeue_hits)
+        about = (how.oracle, how.labels, how.requeue_hits, "commonest")
         folder = self.folder / f"{workload}-labels-{hashed([_stack_key(stack), about])}"
         report = folder / CEILING
         if not report.is_file():
@@ -125,9 +128,12 @@ class Imitators:
             cut, whole = _lessons(stack, how, progress), _lessons(stack, how, progress, whole=True)
             labels, count = whole.said(), len(whole.cached)
             accesses, hits = cut.oracle
+            commonest = cut.part(cut.split, count).majority()
             found = Worth(
                 perfect=whole.hit_ratio(labels, cut.split, count, how.requeue_hits) or 0.0,
                 oracle=hits / max(accesses, 1),
+                cached=commonest.cached,
+                duration=commonest.duration,
             )
             folder.mkdir(parents=True, exist_ok=True)
             targets.write_whole(folder / PERFECT, _native.caching_table(labels))

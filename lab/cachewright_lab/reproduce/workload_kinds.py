@@ -17,7 +17,7 @@ from cachewright._native import SpecError
 from cachewright.report.figure import Figure
 from cachewright.traces import Trace
 from cachewright.train import KindsTraining, kinds
-from cachewright.train.kinds import Volume
+from cachewright.train.kinds import RECURRENT, Volume
 from cachewright.train.reports import Confusion, JudgedVolume, KindsReport
 from cachewright.train.store import KindsTrainings
 from cachewright_lab.report import grouped
@@ -29,17 +29,22 @@ from cachewright_lab.reproduce.specs import FigureSpec, Setup, Workload
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
-SHOWN = ("accuracy", "grid", "added", "elsewhere", "learning")
+SHOWN = ("accuracy", "grid", "added", "elsewhere", "learning", "seeds")
 SYNTH = ".toml"
 NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Kinds to be told apart."""
+    """Kinds to be told apart; `also` names volumes that train, too, where else they only judge."""
 
     title: str
     kinds: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+    def taught_by(self, workload: Workload) -> bool:
+        """Return whether a volume trains."""
+        return not workload.table.get("judges") or workload.name in self.also
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class KindsFigure(FigureSpec):
-    """A figure with its own table of the spec."""
+    """A figure with its own table of the spec, and the scenarios that it shows."""
 
     about: Mapping[str, Any]
     variants: tuple[Variant, ...]
+    scenarios: tuple[Scenario, ...]
 
     @property
     def methods(self) -> list[str]:
@@ -107,6 +113,11 @@ class WorkloadKinds:
             for units in figure.about[f"{quick}units"]
         ]
 
+    def seeds(self, figure: KindsFigure) -> list[KindsTraining]:
+        """Return how the first method's model learns from each seed of a figure."""
+        base = self.method(figure.methods[0])
+        return [replace(base, seed=base.seed + at) for at in range(int(figure.about["seeds"]))]
+
     def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
         """Train every model of the figures once; with `out` they are kept below it."""
         asked = list(dict.fromkeys(one for figure in self.figures for one in self._of(figure)))
@@ -132,14 +143,18 @@ class WorkloadKinds:
         """Give the models of a figure."""
         if figure.shows == "grid":
             for row in self.grid(figure):
-                yield from (Asked(self.scenarios[0], how) for how in row)
+                yield from (Asked(figure.scenarios[0], how) for how in row)
+            return
+        if figure.shows == "seeds":
+            for scenario in figure.scenarios:
+                yield from (Asked(scenario, how) for how in self.seeds(figure))
             return
         last = figure.shows in ("elsewhere", "learning")
-        scenarios = self.scenarios[-1:] if last else self.scenarios
+        scenarios = figure.scenarios[-1:] if last else figure.scenarios
         for scenario in scenarios:
             yield from (Asked(scenario, self.method(by)) for by in figure.methods)
         for variant in figure.variants:
-            yield Asked(self.scenarios[-1], variant.how)
+            yield Asked(figure.scenarios[-1], variant.how)
 
     def _read(self, key: tuple[str, str, int], progress: Progress) -> list[Volume]:
         name, by, window = key
@@ -148,22 +163,36 @@ class WorkloadKinds:
         kind = _kinds_of(workload)[0]
         trace = Trace(workload.path, format=synth)
         found = kinds.seen({kind: trace}, by, window, [kind], progress)
-        return [replace(one, name=_volume_name(name, one.name)) for one in found]
+        most = int(workload.table.get("windows", 0))
+        return [replace(thinned(one, most), name=_volume_name(name, one.name)) for one in found]
 
     def _train(self, asked: Asked, progress: Progress) -> KindsTrainings:
         scenario, how = asked.scenario, asked.how
         learns, judges = [], []
+        # Only the last scenario's answers for volumes that train nothing are shown.
+        last = scenario.kinds == self.scenarios[-1].kinds
         for workload in self.setup.workloads:
             if not _of_scenario(workload, scenario):
                 continue
             for volume in self.seen[workload.name, how.by, how.window]:
-                if not workload.table.get("judges"):
+                if scenario.taught_by(workload):
                     learns.append(
                         replace(volume, kind=scenario.kinds.index(workload.table["kind"]))
                     )
-                else:
+                elif last:
                     judges += parts(workload, volume, scenario)
         return kinds.train_on(learns, judges, scenario.kinds, how, progress)
+
+
+def thinned(volume: Volume, most: int) -> Volume:
+    """Return a volume with `most` of its windows, spread evenly; 0 for all."""
+    import numpy as np
+
+    count = len(volume.windows)
+    if not 0 < most < count:
+        return volume
+    chosen = np.arange(most) * count // most
+    return replace(volume, windows=volume.windows[chosen], ends_ns=volume.ends_ns[chosen])
 
 
 def _volume_name(workload: str, seen: str) -> str:
@@ -226,17 +255,32 @@ def load(setup: Setup) -> WorkloadKinds:
     if setup.quick:
         table = {**table, **setup.document.get("quick_training", {})}
     base = KindsTraining(**table)
-    figures = [_figure(one, document, base) for one, document in specs.figures(setup.folder)]
+    figures = [
+        _figure(one, document, base, scenarios, setup)
+        for one, document in specs.figures(setup.folder)
+    ]
     return WorkloadKinds(setup, scenarios, figures, base)
 
 
-def _figure(path: Path, document: dict[str, Any], base: KindsTraining) -> KindsFigure:
+def _figure(
+    path: Path,
+    document: dict[str, Any],
+    base: KindsTraining,
+    scenarios: Sequence[Scenario],
+    setup: Setup,
+) -> KindsFigure:
     head = specs.head(path, document, SHOWN)
+    also = tuple(str(name) for name in document["figure"].get("also", ()))
+    if setup.kind == "trace":
+        for name in also:
+            specs.among(path, "also", name, {one.name for one in setup.workloads})
+    own = tuple(replace(one, also=also) for one in scenarios)
     variants = [
         Variant(str(specs.key(path, one, "title")), _changed(path, base, one))
         for one in document.get("variant", [])
     ]
-    return KindsFigure(**head, about=document["figure"], variants=tuple(variants))
+    about = document["figure"]
+    return KindsFigure(**head, about=about, variants=tuple(variants), scenarios=own)
 
 
 def _changed(path: Path, base: KindsTraining, table: Mapping[str, Any]) -> KindsTraining:
@@ -251,6 +295,10 @@ def _changed(path: Path, base: KindsTraining, table: Mapping[str, Any]) -> Kinds
 Of = Callable[[KindsReport], Confusion]
 WHOLE = "whole"
 """The part that judges of a volume that trained nothing."""
+
+
+ANY, LEAST = "any of them", "least of the earlier methods"
+"""Last rows: of the methods other than the paper's own."""
 
 
 def _windows(report: KindsReport) -> Confusion:
@@ -289,19 +337,24 @@ def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table | Figure]:
         case "grid":
             return [_grid(what, figure)]
         case "added":
-            return [_added(what, figure), _bars(what, figure, _kept)]
+            ahead = _ahead(what, figure, _kept, first=1)
+            return [_added(what, figure), _bars(what, figure, _kept), ahead]
         case "elsewhere":
             return [*_elsewhere(what, figure)]
         case "learning":
             return [_learning(what, figure)]
+        case "seeds":
+            return [_seeds(what, figure)]
     found: list[Table | Figure] = [_accuracy(what, figure), _bars(what, figure, _accuracies)]
-    found += [_confusion(what, by) for by in figure.methods[:1]]
+    found += [_confusion(what, figure, by) for by in figure.methods[:1]]
+    if RECURRENT in figure.methods[:1]:
+        found.append(_ahead(what, figure, _accuracies))
     return [*found, _variants(what, figure)] if figure.variants else found
 
 
 def _learning(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return accuracy on what trains and on what judges, after each iteration."""
-    scenario = what.scenarios[-1]
+    scenario = figure.scenarios[-1]
     report = what.report(scenario, what.method(figure.methods[0]))
     named = [(str(at), one) for at, one in enumerate(report.curve, 1)]
     if report.best_epoch:
@@ -315,9 +368,47 @@ def _right(share: float | None) -> str:
     return words.NOTHING if share is None else words.percent(share)
 
 
-def _accuracies(what: WorkloadKinds, by: str, of: Of = _windows) -> list[float]:
+def _accuracies(
+    what: WorkloadKinds, figure: KindsFigure, by: str, of: Of = _windows
+) -> list[float]:
     how = what.method(by)
-    return [of(what.report(one, how)).accuracy or 0.0 for one in what.scenarios]
+    return [of(what.report(one, how)).accuracy or 0.0 for one in figure.scenarios]
+
+
+def _seeds(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return a row per seed of the first method, their mean last."""
+    rows, each = [], []
+    for how in what.seeds(figure):
+        found = [_windows(what.report(one, how)).accuracy or 0.0 for one in figure.scenarios]
+        each.append(found)
+        rows.append([how.by, f"seed {how.seed}", *map(_right, found)])
+    means = [sum(column) / len(column) for column in zip(*each, strict=True)]
+    rows.append([figure.methods[0], "mean", *map(_right, means)])
+    headers = ["method", "seed", *(one.title for one in figure.scenarios)]
+    return plain(figure.heading, "windows told right", headers, rows, 2)
+
+
+def _ahead(
+    what: WorkloadKinds,
+    figure: KindsFigure,
+    of: Callable[[WorkloadKinds, KindsFigure, str], list[float]],
+    first: int = 0,
+) -> Table:
+    """Return by how much the first method is ahead of each other one, the greatest last.
+
+    Shares of windows: 0.3 is 30 points. Scenarios begin with the one at `first`.
+    """
+    own, *others = (of(what, figure, by)[first:] for by in figure.methods)
+    rows, each = [], []
+    for by, values in zip(figure.methods[1:], others, strict=True):
+        ahead = [one - other for one, other in zip(own, values, strict=True)]
+        rows.append([by, *map(words.ratio, (*ahead, max(ahead)))])
+        each.append([*ahead, max(ahead)])
+    most = [max(column) for column in zip(*each, strict=True)]
+    rows.append([ANY, *map(words.ratio, most)])
+    columns = [*(one.title for one in figure.scenarios[first:]), "greatest"]
+    title = f"share of windows by which {figure.methods[0]} is ahead of each method"
+    return plain("", title, ["method", *columns], rows, 1, "ahead")
 
 
 def _best(columns: Sequence[Sequence[float | None]]) -> list[set[int]]:
@@ -332,11 +423,11 @@ def _best(columns: Sequence[Sequence[float | None]]) -> list[set[int]]:
 def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per method: each scenario's windows, then ten of them together."""
     columns = [
-        [_accuracies(what, by, of)[place] for by in figure.methods]
+        [_accuracies(what, figure, by, of)[place] for by in figure.methods]
         for of in (_windows, _tens)
-        for place in range(len(what.scenarios))
+        for place in range(len(figure.scenarios))
     ]
-    titles = [one.title for one in what.scenarios]
+    titles = [one.title for one in figure.scenarios]
     headers = ["method", *titles, *(f"{title}, ten together" for title in titles)]
     rows = [
         [by, *(_right(column[place]) for column in columns)]
@@ -347,13 +438,15 @@ def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
 
 
 def _bars(
-    what: WorkloadKinds, figure: KindsFigure, of: Callable[[WorkloadKinds, str], list[float]]
+    what: WorkloadKinds,
+    figure: KindsFigure,
+    of: Callable[[WorkloadKinds, KindsFigure, str], list[float]],
 ) -> Figure:
     """Return an accuracy of each method as bars, a group per scenario."""
     rows = [
         {"kinds": scenario.title, "method": by, "value": value}
         for by in figure.methods
-        for scenario, value in zip(what.scenarios, of(what, by), strict=True)
+        for scenario, value in zip(figure.scenarios, of(what, figure, by), strict=True)
     ]
     title = "windows told right (share)"
     caption = "Windows that never trained, of the volumes that trained."
@@ -364,9 +457,9 @@ def _bars(
     return Figure(f"{figure.name}-bars", figure.title, caption, chart)
 
 
-def _confusion(what: WorkloadKinds, by: str) -> Table:
+def _confusion(what: WorkloadKinds, figure: KindsFigure, by: str) -> Table:
     """Return what the last scenario's windows were taken for."""
-    scenario = what.scenarios[-1]
+    scenario = figure.scenarios[-1]
     table = _windows(what.report(scenario, what.method(by)))
     rows = [
         [kind, *(words.count(count) for count in counts), _right(right)]
@@ -381,7 +474,7 @@ def _confusion(what: WorkloadKinds, by: str) -> Table:
 
 def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return what other networks and other features do on the last scenario."""
-    scenario = what.scenarios[-1]
+    scenario = figure.scenarios[-1]
     hows = [(by, what.method(by)) for by in figure.methods]
     hows += [(one.title, one.how) for one in figure.variants]
     reports = [(title, what.report(scenario, how)) for title, how in hows]
@@ -408,7 +501,7 @@ def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
 def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per number of units, a column per window."""
     grid = what.grid(figure)
-    scenario: Scenario = what.scenarios[0]
+    scenario: Scenario = figure.scenarios[0]
     values = [[_windows(what.report(scenario, how)).accuracy for how in row] for row in grid]
     headers = ["units", *(f"{how.window} requests" for how in grid[0])]
     rows = [
@@ -419,28 +512,31 @@ def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
     return Table(figure.heading, f"windows told right, {scenario.title}", headers, rows, best)
 
 
-def _kept(what: WorkloadKinds, by: str) -> list[float]:
+def _kept(what: WorkloadKinds, figure: KindsFigure, by: str) -> list[float]:
     """Return each scenario's accuracy as a part of the first one's."""
-    found = _accuracies(what, by)
+    found = _accuracies(what, figure, by)
     return [one / found[0] if found[0] > 0 else 0.0 for one in found]
 
 
 def _added(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return what each method keeps when kinds are added."""
-    kept = [_kept(what, by) for by in figure.methods]
+    kept = [_kept(what, figure, by) for by in figure.methods]
     columns = list(zip(*kept, strict=True))[1:]
-    headers = ["method", *(one.title for one in what.scenarios[1:])]
+    headers = ["method", *(one.title for one in figure.scenarios[1:])]
     rows = [
         [by, *(_right(one) for one in found[1:])]
         for by, found in zip(figure.methods, kept, strict=True)
     ]
-    title = f"accuracy as a part of that with {what.scenarios[0].title}"
+    earlier = [found[1:] for by, found in zip(figure.methods, kept, strict=True) if by != RECURRENT]
+    least = [min(column) for column in zip(*earlier, strict=True)]
+    rows.append([LEAST, *map(_right, least)])
+    title = f"accuracy as a part of that with {figure.scenarios[0].title}"
     return Table(figure.heading, title, headers, rows, [set[int](), *_best(columns)])
 
 
 def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
     """Return a row per volume that trained nothing, its windows by each method."""
-    scenario = what.scenarios[-1]
+    scenario = figure.scenarios[-1]
     found: dict[str, list[JudgedVolume]] = {}
     for by in figure.methods:
         for one in what.report(scenario, what.method(by)).judged:

@@ -67,8 +67,11 @@ class KindArgs:
     batch: int = 64
     """Windows per update."""
 
+    optimiser: Literal["adam", "rmsprop"] = "adam"
+    """What takes the steps."""
+
     rate: float = 3e-3
-    """Adam's rate."""
+    """The optimiser's rate."""
 
 
 def kinds(

@@ -5,7 +5,8 @@ Source: Ebrahimi et al., RC-RNN, sections 3.2 and 5.2.1: one LSTM layer of 50 un
 100 requests, softmax. How the methods it compares with feed a network is not given: here the mean
 of what they see in a window (a histogram) goes to a dense layer of as many units; `network` may ask
 for the other. The first part of each volume trains, the end of that part says when to stop, and the
-rest judges; windows never overlap. Adam (ours), cross entropy.
+rest judges; windows never overlap. Adam unless asked for RMSprop (the paper's, section 5.1), cross
+entropy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation, described
-from cachewright.train.networks import LSTM, MLP, SHARES, Examples, Fitting, Network
+from cachewright.train.networks import (
+    ADAM,
+    LSTM,
+    MLP,
+    RMSPROP,
+    SHARES,
+    Examples,
+    Fitting,
+    Network,
+)
 from cachewright.train.reports import JudgedVolume, KindsReport, KindWindows, WatchedAccuracy
 from cachewright.train.store import FLOAT_SUFFIX, SUFFIX, KindsTrainings, add
 from cachewright.types import PathLike
@@ -76,12 +86,17 @@ class KindsTraining:
     epochs: int = 60
     patience: int = 8
     batch: int = 64
+    optimiser: str = ADAM
+    """adam, or rmsprop (the paper's, at a rate of 0.001)."""
+
     rate: float = 3e-3
 
     def check(self) -> None:
         """Check what no other part checks. Errors: `SpecError`."""
         if self.network not in (None, LSTM, MLP):
             raise SpecError(f"`network`: found `{self.network}`, expected {LSTM} or {MLP}")
+        if self.optimiser not in (ADAM, RMSPROP):
+            raise SpecError(f"`optimiser`: found `{self.optimiser}`, expected {ADAM} or {RMSPROP}")
         checks.part("share", self.share)
         checks.counts(
             units=self.units,
@@ -208,7 +223,7 @@ def train_on(
     names = _native.characterizer_features(how.by)
     course = _Course.of(volumes, kinds, names, how)
     network = Network(how.kind_of_network(), (how.units,), HEAD, SHARES)
-    fitting = Fitting(how.epochs, how.patience, how.batch, how.rate, how.seed)
+    fitting = Fitting(how.epochs, how.patience, how.batch, how.rate, how.seed, how.optimiser)
     note = (f"training {how.by}", progress) if progress else None
     learned = learn_network(course.lesson, network, fitting, None, note)
     judged = [

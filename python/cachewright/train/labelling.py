@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright._native import RunError
 from cachewright.train.model_file import GATES
-from cachewright.train.networks import CLIP, LSTM, Weights, lstm_layers
+from cachewright.train.networks import CLIP, DECAY, EPSILON, LSTM, Weights, lstm_layers
 from cachewright.train.reports import Epoch
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ NO_DURATION = 3
 
 FED_BACK = 2
 """Inputs, the last ones, that are the labels of the step before."""
-
-DECAY, EPSILON = 0.9, 1e-7
 
 LEAST_LOSS, BEST_SCORE, LAST = "loss", "score", "last"
 

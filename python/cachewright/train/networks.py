@@ -1,10 +1,10 @@
 """Recurrent and dense networks trained by JAX and optax on whole sequences.
 
 For: `fit`, which learns until the validation loss no longer falls, and what a network predicts.
-Must never know: what inputs and targets mean. Adam, gradients cut at length 1, weights drawn
-uniform within 1/sqrt(inputs of the layer) as PyTorch's, biases of the head at the targets' mean
-(ours). In single precision on the processor, deterministic by the seed. JAX comes with the extra
-`train`. Weights go by PyTorch's names (docs/model-file.md).
+Must never know: what inputs and targets mean. Adam, or RMSprop as Keras sets it (decay 0.9),
+gradients cut at length 1, weights drawn uniform within 1/sqrt(inputs of the layer) as PyTorch's,
+biases of the head at the targets' mean (ours). In single precision on the processor, deterministic
+by the seed. JAX comes with the extra `train`. Weights go by PyTorch's names (docs/model-file.md).
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 CLIP = 1.0
 LSTM, MLP = "lstm", "mlp"
+ADAM, RMSPROP = "adam", "rmsprop"
+"""What takes the steps."""
+
+DECAY, EPSILON = 0.9, 1e-7
+"""Of RMSprop, as Keras sets them."""
+
 SQUARES, SHARES = "squares", "shares"
 """What is made small: squared errors of the outputs, or the cross entropy of their softmax."""
 
@@ -80,6 +86,7 @@ class Fitting:
     batch: int
     rate: float
     seed: int
+    optimiser: str = ADAM
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,7 @@ def fit(
 
     rng = np.random.default_rng(fitting.seed)
     with jax.default_device(jax.devices("cpu")[0]):
-        machine = _machine(network.kind, network.head, network.loss)
+        machine = _machine(network.kind, network.head, network.loss, fitting.optimiser)
         weights = dict(begin or _drawn(network, train, rng))
         memory = machine.start(weights)
         rate = np.float32(fitting.rate)
@@ -169,7 +176,7 @@ def says(network: Network, weights: Weights, sequence: NDArray[np.float32]) -> N
     import numpy as np
 
     with jax.default_device(jax.devices("cpu")[0]):
-        machine = _machine(network.kind, network.head, network.loss)
+        machine = _machine(network.kind, network.head, network.loss, ADAM)
         return np.asarray(machine.each_step(dict(weights), sequence))
 
 
@@ -280,13 +287,15 @@ def _mlp(weights: Any, rows: jax.Array) -> jax.Array:
 
 
 @cache
-def _machine(kind: str, head: str, loss_name: str) -> _Machine:
+def _machine(kind: str, head: str, loss_name: str, optimiser_name: str) -> _Machine:
     import jax
     import jax.numpy as jnp
     import optax
 
-    # Adam's step is taken at rate 1 and scaled, so that one compiled update serves all rates.
-    optimiser = optax.chain(optax.clip_by_global_norm(CLIP), optax.adam(1.0))
+    # The step is taken at rate 1 and scaled, so that one compiled update serves all rates.
+    rmsprop = optimiser_name == RMSPROP
+    steps = optax.rmsprop(1.0, decay=DECAY, eps=EPSILON) if rmsprop else optax.adam(1.0)
+    optimiser = optax.chain(optax.clip_by_global_norm(CLIP), steps)
 
     def dense(weights: Any, states: jax.Array) -> jax.Array:
         found: jax.Array = states @ weights[f"{head}.weight"].T + weights[f"{head}.bias"]
