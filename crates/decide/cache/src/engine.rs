@@ -339,9 +339,10 @@ impl<P: Policy> Engine<P> {
         &self.pools[pool].policy
     }
 
-    /// Loads what an access to the block will need; see [`Policy::touch`].
+    /// Loads what an access to the block will need into the processor's cache; see
+    /// [`Policy::touch`].
     #[inline(always)]
-    pub fn touch(&self, tenant: TenantId, block: BlockId) {
+    pub fn prefetch(&self, tenant: TenantId, block: BlockId) {
         self.pools[self.pool_of(tenant)].policy.touch(block);
     }
 

@@ -98,7 +98,7 @@ impl<P: Policy> Cache<P> {
                 self.engine.on_request(request.tenant, &RequestInfo::from(request));
                 for (at, part) in BlockPart::all_of(request, self.block_shift).enumerate() {
                     let future = futures.at(at);
-                    each(part.number, self.touch_block::<PAST>(request, &part, future, plan));
+                    each(part.number, self.decide_block::<PAST>(request, &part, future, plan));
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
@@ -138,7 +138,8 @@ impl<P: Policy> Cache<P> {
         reached
     }
 
-    fn touch_block<const PAST: bool>(
+    /// Decides about one block of a read or write, and adds what follows to the plan.
+    fn decide_block<const PAST: bool>(
         &mut self,
         request: &Request,
         part: &BlockPart,
@@ -175,7 +176,7 @@ impl<P: Policy> Cache<P> {
     /// Loads what the decision about a coming request will read first, so that the waits for memory
     /// of several requests overlap. Changes nothing.
     #[inline]
-    pub fn touch(&self, request: &Request) {
+    pub fn prefetch(&self, request: &Request) {
         let number = request.offset.0 >> self.block_shift;
         let pool = self.engine.pool_of(request.tenant);
         let index = &self.indexes[pool];
@@ -333,7 +334,7 @@ impl<P: Policy> Cache<P> {
     }
 
     /// The same for a block of which the cache knows nothing, as every block that recovery found:
-    /// it is not looked for. [`Cache::touch_address`] loads what this reads.
+    /// it is not looked for. [`Cache::prefetch_address`] loads what this reads.
     pub fn adopt_new(
         &mut self,
         tenant: TenantId,
@@ -347,7 +348,7 @@ impl<P: Policy> Cache<P> {
 
     /// Starts to load what naming a block reads, ahead of its use.
     #[inline]
-    pub fn touch_address(&self, tenant: TenantId, number: u64) {
+    pub fn prefetch_address(&self, tenant: TenantId, number: u64) {
         self.indexes[self.engine.pool_of(tenant)].load_head(BlockAddress { tenant, number });
     }
 
@@ -510,6 +511,13 @@ impl<P: Policy> Cache<P> {
         let pool = self.engine.pool_of(tenant);
         let known = self.indexes[pool].get(BlockAddress { tenant, number });
         known.is_some_and(|id| self.engine.clean(tenant, id))
+    }
+
+    /// Whether a block is cached and dirty.
+    pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
+        known.is_some_and(|id| self.engine.is_dirty(tenant, id))
     }
 
     /// Reserves memory for all that the pools will remember at the capacities they have, so that no

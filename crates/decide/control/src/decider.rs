@@ -15,12 +15,15 @@ pub trait Decider: Send {
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Decides about a request that goes past the cache; see [`Cache::on_cut_off`].
     fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
-    /// Loads what the decision about a request to come will read; see [`Cache::touch`].
-    fn touch(&self, _request: &Request) {}
+    /// Loads what the decision about a request to come will read; see
+    /// [`Cache::prefetch`].
+    fn prefetch(&self, _request: &Request) {}
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
+    /// Whether a block is cached and dirty.
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool;
     /// Background operations of the tenant's policy, to be called after each of its requests; see
     /// [`Cache::background_ops_at`].
     fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan);
@@ -106,8 +109,8 @@ impl<P: Policy> Decider for CacheDecider<P> {
         self.cache.on_cut_off(request, futures, plan);
     }
 
-    fn touch(&self, request: &Request) {
-        self.cache.touch(request);
+    fn prefetch(&self, request: &Request) {
+        self.cache.prefetch(request);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
@@ -116,6 +119,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.cache.clean(tenant, number)
+    }
+
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        self.cache.is_dirty(tenant, number)
     }
 
     fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {

@@ -105,7 +105,7 @@ impl StackDistance {
     pub fn access_all(&mut self, blocks: &[BlockId], write: bool) {
         for group in blocks.chunks(COUNT_BATCH) {
             let loaded =
-                group.iter().fold(0, |sum: u32, block| sum.wrapping_add(self.touch(*block)));
+                group.iter().fold(0, |sum: u32, block| sum.wrapping_add(self.prefetch(*block)));
             std::hint::black_box(loaded);
             for block in group {
                 self.access(*block, write);
@@ -116,7 +116,7 @@ impl StackDistance {
     /// Loads the block's state into the processor cache before its access. The value has no
     /// meaning; it is returned so that the compiler keeps the load.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
+    pub fn prefetch(&self, block: BlockId) -> u32 {
         self.latest.get(block.index()).copied().unwrap_or(NONE)
     }
 

@@ -111,9 +111,9 @@ impl CurveSet {
     /// Loads what an exact stack needs for an access to a recorded block ahead of it; the value
     /// means nothing. Sampled meters are small and need no such help.
     #[inline(always)]
-    pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
+    pub fn prefetch(&self, tenant: TenantId, block: BlockId) -> u32 {
         match self.meters.get(tenant.index()).map(|meter| &meter.kind) {
-            Some(MeterKind::Exact(stack, _)) => stack.touch(block),
+            Some(MeterKind::Exact(stack, _)) => stack.prefetch(block),
             _ => 0,
         }
     }

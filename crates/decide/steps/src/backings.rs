@@ -157,7 +157,7 @@ impl Backings {
 
 /// A block that has left the cache and is not on its backing device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeavingBlock {
+pub struct EvictionWriteBack {
     /// Its resident, whose slot still holds it.
     pub resident: ResidentId,
     /// The step that writes it back.
@@ -175,20 +175,20 @@ pub struct LeavingBlock {
 /// An entry ends when its block is on the backing device: written back, or written whole or trimmed
 /// by a later plan. An entry whose write-back has failed stays until the block is given up.
 #[derive(Clone, Debug, Default)]
-pub struct Leaving {
-    blocks: HashMap<(DeviceId, u64), LeavingBlock, FixedState>,
+pub struct EvictionWriteBacks {
+    blocks: HashMap<(DeviceId, u64), EvictionWriteBack, FixedState>,
 }
 
-impl Leaving {
+impl EvictionWriteBacks {
     /// A block is being written back by a step; an earlier stay of it is known no more.
     pub fn begin(&mut self, block: &DirtyResident, write: StepRef, plan: u64) {
-        let entry = LeavingBlock { resident: block.resident, write, failed: false, plan };
+        let entry = EvictionWriteBack { resident: block.resident, write, failed: false, plan };
         self.blocks.insert((block.device, block.number), entry);
     }
 
     /// The last stay of a block, if it is not on its device.
     #[inline]
-    pub fn find(&self, device: DeviceId, number: u64) -> Option<&LeavingBlock> {
+    pub fn find(&self, device: DeviceId, number: u64) -> Option<&EvictionWriteBack> {
         if self.blocks.is_empty() { None } else { self.blocks.get(&(device, number)) }
     }
 
@@ -237,7 +237,7 @@ impl Leaving {
         self.blocks.len()
     }
 
-    /// Whether no block is leaving.
+    /// Whether no evicted block is on its way.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -328,34 +328,34 @@ mod tests {
 
     #[test]
     fn a_block_leaves_until_its_last_stay_is_on_the_device() {
-        let (mut leaving, device) = (Leaving::default(), DeviceId::new(1));
-        leaving.begin(&block(4, 0), StepRef::DONE, 1);
-        leaving.begin(&block(5, 1), StepRef::DONE, 1);
-        leaving.begin(&block(4, 2), StepRef::DONE, 3);
-        leaving.fail(device, 4, ResidentId::new(0));
+        let (mut evicted, device) = (EvictionWriteBacks::default(), DeviceId::new(1));
+        evicted.begin(&block(4, 0), StepRef::DONE, 1);
+        evicted.begin(&block(5, 1), StepRef::DONE, 1);
+        evicted.begin(&block(4, 2), StepRef::DONE, 3);
+        evicted.fail(device, 4, ResidentId::new(0));
         assert!(
-            leaving.find(device, 4).is_some_and(|block| !block.failed),
+            evicted.find(device, 4).is_some_and(|block| !block.failed),
             "a later stay is newer"
         );
-        leaving.end(device, 4..6, 1);
-        assert_eq!((leaving.len(), leaving.find(device, 5)), (1, None));
+        evicted.end(device, 4..6, 1);
+        assert_eq!((evicted.len(), evicted.find(device, 5)), (1, None));
         let last = ResidentId::new(2);
-        assert!(!leaving.is_last(device, 4, last), "still under way");
-        leaving.fail(device, 4, last);
-        assert!(leaving.is_last(device, 4, last));
-        leaving.take(device, 4, last);
-        assert!(leaving.is_empty());
+        assert!(!evicted.is_last(device, 4, last), "still under way");
+        evicted.fail(device, 4, last);
+        assert!(evicted.is_last(device, 4, last));
+        evicted.take(device, 4, last);
+        assert!(evicted.is_empty());
     }
 
     #[test]
     fn a_wide_trim_ends_what_left_before_it_on_its_device() {
-        let mut leaving = Leaving::default();
-        (0..10).for_each(|number| leaving.begin(&block(number, 0), StepRef::DONE, number));
-        leaving.end(DeviceId::new(2), 0..1 << 40, 99);
-        assert_eq!(leaving.len(), 10);
-        leaving.end(DeviceId::new(1), 3..1 << 40, 7);
+        let mut evicted = EvictionWriteBacks::default();
+        (0..10).for_each(|number| evicted.begin(&block(number, 0), StepRef::DONE, number));
+        evicted.end(DeviceId::new(2), 0..1 << 40, 99);
+        assert_eq!(evicted.len(), 10);
+        evicted.end(DeviceId::new(1), 3..1 << 40, 7);
         let kept: Vec<bool> =
-            (0..10).map(|number| leaving.find(DeviceId::new(1), number).is_some()).collect();
+            (0..10).map(|number| evicted.find(DeviceId::new(1), number).is_some()).collect();
         let expected: Vec<bool> = (0..10).map(|number| !(3..=7).contains(&number)).collect();
         assert_eq!(kept, expected);
     }

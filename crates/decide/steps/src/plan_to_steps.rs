@@ -512,7 +512,7 @@ impl Commands {
         mut numbers: Range<u64>,
     ) {
         let device = state.backings.device_of(self.purpose.tenant);
-        if !state.leaving.is_empty() && numbers.any(|number| is_held(state, device, number)) {
+        if !state.evicted.is_empty() && numbers.any(|number| is_held(state, device, number)) {
             state.graph.fail(step);
         }
     }
@@ -635,7 +635,7 @@ impl Commands {
     ) {
         let device = state.backings.device_of(self.purpose.tenant);
         for number in [blocks.start, blocks.end - 1] {
-            if state.leaving.find(device, number).is_some()
+            if state.evicted.find(device, number).is_some()
                 && !self.purpose.covers(number, self.rules.block_shift)
             {
                 state.backings.need_changes(&mut state.graph, step, device, number..number + 1);
@@ -651,7 +651,7 @@ fn is_held<P: Placement, N: Copy + Default>(
     device: DeviceId,
     number: u64,
 ) -> bool {
-    let known = state.leaving.find(device, number).filter(|block| block.failed);
+    let known = state.evicted.find(device, number).filter(|block| block.failed);
     known.is_some_and(|block| !state.backings.is_changing(device, number, block.write))
 }
 
@@ -772,7 +772,7 @@ impl WriteBacks {
         state.backings.wait_for_changes(&mut state.graph, write, device, numbers.clone());
         state.backings.note_writes(write, device, numbers);
         if !cleaning {
-            run.iter().for_each(|block| state.leaving.begin(block, write, decision));
+            run.iter().for_each(|block| state.evicted.begin(block, write, decision));
         }
         for step in self.reads.drain(..).chain([write]) {
             state.graph.release(step);

@@ -4,7 +4,7 @@
 //! [`Steps::finish`]. Invariants: each request is answered once; a slot holds one block; a step
 //! begins once, after everything it waits for.
 
-use crate::backings::{Backings, Leaving};
+use crate::backings::{Backings, EvictionWriteBacks};
 use crate::plan_to_steps::{DirtyResident, PlanToSteps, Purpose, Rules, WriteBacks};
 use crate::residents::{Placement, ResidentRef, ResidentTable};
 use crate::step_graph::{
@@ -57,7 +57,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             requests: OpenRequests::default(),
             backings: Backings::new(backing_of, shift),
             granted: Vec::new(),
-            leaving: Leaving::default(),
+            evicted: EvictionWriteBacks::default(),
         };
         let (write_backs, plan_to_steps) = (WriteBacks::new(shift), PlanToSteps::new(rules));
         Steps { state, write_backs, plan_to_steps, failures: FailureLog::default() }
@@ -147,7 +147,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             // What it has not written of its blocks it has found there.
             step.pins.iter().for_each(|resident| self.keep(*resident));
         }
-        self.end_leaving(&step, failed, held);
+        self.end_eviction_write_backs(&step, failed, held);
         if !held {
             for resident in step.pins.iter().copied() {
                 self.let_go(resident, serial);
@@ -170,20 +170,20 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     }
 
     /// What a step that has ended means for blocks that leave.
-    fn end_leaving(&mut self, step: &Step<P::Action>, failed: bool, held: bool) {
+    fn end_eviction_write_backs(&mut self, step: &Step<P::Action>, failed: bool, held: bool) {
         let Action::Device { device, op, offset, length } = step.action else { return };
         if device == DeviceId::CACHE || !matches!(op, Op::Write | Op::Trim) {
             return;
         }
-        let StepState { leaving, residents, .. } = &mut self.state;
+        let StepState { evicted, residents, .. } = &mut self.state;
         if held {
             for resident in step.pins.iter() {
                 let number = residents.number(*resident);
-                number.into_iter().for_each(|number| leaving.fail(device, number, *resident));
+                number.into_iter().for_each(|number| evicted.fail(device, number, *resident));
             }
         } else if !failed {
             let shift = self.plan_to_steps.rules().block_shift;
-            leaving.end(device, whole_block_numbers(offset, length, shift), step.decision);
+            evicted.end(device, whole_block_numbers(offset, length, shift), step.decision);
         }
     }
 
@@ -221,7 +221,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let Action::Device { device, .. } = failure.action else { return };
         for block in failure.blocks {
             if let Some(number) = block.number {
-                self.state.leaving.take(device, number, block.resident);
+                self.state.evicted.take(device, number, block.resident);
             }
             self.let_go(block.resident, serial);
         }
@@ -269,7 +269,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         self.state.residents.audit(held)?;
         self.state.graph.audit()?;
         let (requests, steps) = (self.state.requests.count(), self.state.graph.open());
-        let changes = self.state.backings.changes() + self.state.leaving.len();
+        let changes = self.state.backings.changes() + self.state.evicted.len();
         let cleaning = self.write_backs.cleaning();
         if idle && (requests > 0 || steps > 0 || changes > 0 || cleaning > 0) {
             return Err(format!(
@@ -298,7 +298,7 @@ pub struct StepState<P: Placement, N> {
     /// Residents that an end gives slots; kept for its memory.
     pub(crate) granted: Vec<ResidentId>,
     /// Blocks that have left and are not yet on their backing devices.
-    pub leaving: Leaving,
+    pub evicted: EvictionWriteBacks,
 }
 
 impl<P: Placement, N: Copy + Default> StepState<P, N> {

@@ -1,8 +1,7 @@
 //! The reference rows of a drive with a data cache beside what this simulator says.
 //!
-//! For: `cargo run --release -p cachewright-system --example ssd_cache_rows [-- ROW...]`. Must
-//! never know: how a drive works. Units: microseconds, pages. The reference is MQSim as measured
-//! with exact nanoseconds; rows with cleaning are its repaired form.
+//! `cargo run --release -p cachewright-system --example ssd_cache_rows [-- ROW...]`. The reference
+//! is MQSim as measured with exact nanoseconds; rows with cleaning are its repaired form.
 
 use cachewright_testkit::cached_drives::{rows, run};
 use std::time::Instant;

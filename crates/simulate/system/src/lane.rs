@@ -1,14 +1,14 @@
-//! One cache in a replay: an engine, its control loop, its counters over time.
+//! One cache in a replay: an engine, its control loop, its counters over time. Or a measurement of
+//! miss-ratio curves in its place.
 //!
-//! For: the hot loop of hit-ratio studies. Must never know: other lanes; lanes share only the
-//! recording, so they run on any number of threads with the same result.
+//! Lanes share only the recording, so they run on any number of threads with the same result. The
+//! loops over accesses here are the hot ones of hit-ratio studies.
 
-use crate::observer::{CacheObserver, report};
 use crate::recording::{CUT_OFF, LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
-use cachewright_cache::{BlockAccess, Engine};
+use cachewright_cache::{AccessOutcome, BlockAccess, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
-use cachewright_curve::Curves;
+use cachewright_curve::{BlockName, CurveSet, Curves};
 use cachewright_partition::Requirement;
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Verdict};
 use cachewright_types::measure::Counts;
@@ -17,6 +17,8 @@ use std::ops::Range;
 
 /// Accesses whose state is loaded ahead of use, so that cache misses of the processor overlap.
 const STRIDE: usize = 32;
+/// The one measurement of the set.
+const ONLY: TenantId = TenantId(0);
 
 /// Anything that is fed a recording.
 pub trait Lane: Send {
@@ -102,7 +104,7 @@ pub struct EngineLane<P> {
     all_hit: bool,
     /// Bytes of each access where the recording has no column of them.
     even_bytes: u64,
-    /// Whether the policy observes_requests of requests.
+    /// Whether the policy is told of whole requests.
     observes_requests: bool,
 }
 
@@ -207,7 +209,7 @@ impl<P: Policy> EngineLane<P> {
             let end = (start + STRIDE).min(range.end);
             for position in end..(end + STRIDE).min(range.end) {
                 let (tenant, block) = at_of(position);
-                self.engine.touch(tenant, block);
+                self.engine.prefetch(tenant, block);
             }
             for (position, &access_flags) in (start..).zip(&flags[start..end]) {
                 if OBSERVES && position == recording.start_of(request) {
@@ -256,7 +258,7 @@ impl<P: Policy> EngineLane<P> {
             false => self.engine.access(access),
         };
         if let Some(observer) = &mut self.observer {
-            report(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
+            report_outcome(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
         let hit = outcome.verdict == Verdict::Hit;
         if BYTES {
@@ -299,7 +301,7 @@ impl<P: Policy> EngineLane<P> {
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
             let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
             for id in &ids[ahead] {
-                self.engine.touch(tenant, BlockId(*id));
+                self.engine.prefetch(tenant, BlockId(*id));
             }
             for (offset, id) in chunk.iter().enumerate() {
                 let future = futures.at(start + offset);
@@ -367,5 +369,131 @@ impl<P: Policy> Lane for EngineLane<P> {
             found.counts.iter_mut().for_each(even);
         }
         found
+    }
+}
+
+/// Whose accesses a lane counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of all tenants, as one stream.
+    All,
+    /// One tenant's.
+    Tenant(u16),
+}
+
+impl Whose {
+    #[inline(always)]
+    fn counts(self, recording: &Recording, position: usize) -> bool {
+        match self {
+            Whose::All => true,
+            Whose::Tenant(tenant) => recording.tenants.get(position).is_none_or(|t| *t == tenant),
+        }
+    }
+
+    /// Distinct blocks of the stream.
+    pub fn distinct_blocks(self, recording: &Recording) -> u32 {
+        match self {
+            Whose::All => recording.distinct,
+            Whose::Tenant(tenant) => recording.totals[usize::from(tenant)].distinct_blocks,
+        }
+    }
+}
+
+/// A measurement fed by a replay.
+pub struct CurveLane {
+    set: CurveSet,
+    whose: Whose,
+    by_window: bool,
+    curves: Vec<Curves>,
+}
+
+impl CurveLane {
+    /// A lane around `set`, which measures one stream (one announced tenant); with `by_window` it
+    /// yields the curves of each window, else those of the whole recording.
+    pub fn new(set: CurveSet, whose: Whose, by_window: bool) -> CurveLane {
+        CurveLane { set, whose, by_window, curves: Vec::new() }
+    }
+}
+
+impl Lane for CurveLane {
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, _: FutureSlice<'_>) {
+        let whose = self.whose;
+        // Slices first: a column looks up where it lies at each use.
+        let ids = recording.ids_for(whose == Whose::All);
+        let (dense, all_flags): (&[u32], &[u8]) = (&recording.ids, &recording.flags);
+        let block_at = |position: usize| BlockName::Recorded {
+            id: BlockId(ids[position]),
+            keys: &recording.keys,
+            index: dense[position],
+        };
+        let mut warm = 0;
+        for start in range.clone().step_by(STRIDE) {
+            let end = (start + STRIDE).min(range.end);
+            for (position, id) in (end..).zip(&ids[end..(end + STRIDE).min(range.end)]) {
+                if whose.counts(recording, position) {
+                    warm ^= self.set.prefetch(ONLY, BlockId(*id));
+                }
+            }
+            for position in (start..end).filter(|position| whose.counts(recording, *position)) {
+                let (block, flags) = (block_at(position), all_flags[position]);
+                if flags & TRIM != 0 {
+                    self.set.remove(ONLY, block);
+                } else {
+                    self.set.access(ONLY, block, flags & WRITE != 0);
+                }
+            }
+        }
+        std::hint::black_box(warm);
+    }
+
+    fn end_interval(&mut self, _: &Signals) {}
+
+    fn end_window(&mut self, _: u32, _: u64) {
+        if self.by_window {
+            self.curves.extend(self.set.end_window());
+        }
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        if !self.by_window {
+            self.curves.extend(self.set.end_window());
+        }
+        LaneResult { curves: std::mem::take(&mut self.curves), ..LaneResult::default() }
+    }
+}
+
+/// The receiver. Ids are those of the pool: dense over all tenants when it is shared.
+pub trait CacheObserver: Send {
+    /// A cached block is read.
+    fn read(&mut self, pool: usize, block: BlockId);
+    /// A block is written into the cache: filled after a read, brought in by a write or updated.
+    fn write(&mut self, pool: usize, block: BlockId);
+    /// A block is not cached any more: evicted, invalidated or trimmed.
+    fn left(&mut self, pool: usize, block: BlockId);
+    /// The replay has ended.
+    fn finish(&mut self);
+}
+
+/// Reports what an access did to the cache; out of line, so that loops without an observer stay
+/// small.
+#[inline(never)]
+fn report_outcome(
+    observer: &mut dyn CacheObserver,
+    pool: usize,
+    block: BlockId,
+    write: bool,
+    outcome: AccessOutcome,
+) {
+    match outcome.verdict {
+        Verdict::Hit if write => observer.write(pool, block),
+        Verdict::Hit => observer.read(pool, block),
+        Verdict::Admit { evicted } => {
+            if let Some(evicted) = evicted {
+                observer.left(pool, evicted);
+            }
+            observer.write(pool, block);
+        }
+        Verdict::Bypass if outcome.invalidated => observer.left(pool, block),
+        Verdict::Bypass => {}
     }
 }

@@ -1,13 +1,11 @@
 //! Profiles measured ahead of a run: a tenant's head, replayed alone.
 //!
-//! For: the first points of a performance table (Patrick et al., section III-B, profiling step),
-//! what a tenant needs alone, and curves from history (Wang et al., section III). Must never know:
-//! who reads them. Units: blocks; hit ratios from 0 to 1. A profile reads the head of the workload
-//! before the run does: results that use one say so. Alone, what is decided depends on the order of
-//! requests only, so that no devices are needed; a policy that weighs service times is told that
-//! all devices are equally fast.
+//! They give the first points of a performance table (Patrick et al., section III-B, profiling
+//! step), what a tenant needs alone, and curves from history (Wang et al., section III). A profile
+//! reads the head of the workload before the run does: results that use one say so. Alone, what is
+//! decided depends on the order of requests only, so that no devices are needed; a policy that
+//! weighs service times is told that all devices are equally fast.
 
-use crate::block_names::BlockNames;
 use crate::futures::FutureKind;
 use crate::machines::read_ahead::ReadStreams;
 use crate::machines::{MachineSettings, Requests};
@@ -15,7 +13,11 @@ use crate::recording::{AHEAD, CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRIT
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
-use cachewright_types::{BlockId, BlockKey, Op, TenantId, block_numbers};
+use cachewright_types::{
+    BlockId, BlockKey, Op, Request, TenantId, VolumeKeys, block_numbers, whole_block_numbers,
+};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use std::ops::Range;
 
 /// A tenant on a machine that may read ahead.
@@ -270,5 +272,53 @@ fn push(head: &mut HeadColumns, blocks: impl Iterator<Item = BlockId>, flags: u8
     head.flags.resize(head.ids.len(), flags);
     if let Some(last) = head.flags[before..].last_mut() {
         *last |= LAST;
+    }
+}
+
+/// Ids of one tenant's blocks in the order of their first use.
+#[derive(Debug)]
+struct BlockNames {
+    ids: HashMap<u64, u32, FixedState>,
+    /// The key of each id.
+    keys: Vec<BlockKey>,
+    volume: VolumeKeys,
+    /// The number of the tenant's first block.
+    first: u64,
+}
+
+impl BlockNames {
+    /// No blocks yet; those of the tenant begin at `first`.
+    fn new(tenant: TenantId, first: u64) -> BlockNames {
+        let volume = VolumeKeys::new(tenant, 0);
+        BlockNames { ids: HashMap::default(), keys: Vec::new(), volume, first }
+    }
+
+    /// The id of a block, a new one at its first use.
+    fn id_of(&mut self, number: u64) -> BlockId {
+        let next = self.keys.len() as u32;
+        let id = *self.ids.entry(number).or_insert(next);
+        if id == next {
+            self.keys.push(self.volume.key(number.saturating_sub(self.first)));
+        }
+        BlockId(id)
+    }
+
+    /// The named blocks that lie wholly inside a trimmed range, in the order of their ids. Costs
+    /// the smaller of the range's blocks and the named ones.
+    fn trimmed(&self, request: &Request, shift: u32) -> Vec<BlockId> {
+        let range = whole_block_numbers(request.offset.0, request.length.0, shift);
+        let mut ids: Vec<BlockId> = if range.end - range.start <= self.ids.len() as u64 {
+            range.filter_map(|number| self.ids.get(&number)).map(|id| BlockId(*id)).collect()
+        } else {
+            let within = self.ids.iter().filter(|(number, _)| range.contains(number));
+            within.map(|(_, id)| BlockId(*id)).collect()
+        };
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The key of each id.
+    fn into_keys(self) -> Vec<BlockKey> {
+        self.keys
     }
 }

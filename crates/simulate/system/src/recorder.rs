@@ -1,30 +1,28 @@
-//! Turns requests into block accesses.
+//! Turns requests into block accesses: their blocks are interned, and each access becomes a row of
+//! the recording's columns.
 //!
-//! For: interning the blocks of requests, and one row per access of each column. Must never know:
-//! caches. Units: bytes, blocks. Memory: that of distinct blocks, a batch of requests, and
-//! [`HELD_BYTES`] per column; what is longer lies in scratch files.
+//! Memory: that of distinct blocks, a batch of requests, 16 bytes per request where extents are
+//! wanted, and [`HELD_BYTES`] per column; what is longer lies in scratch files.
 
-use crate::extents::Gathered;
 use crate::machines::Requests;
-use crate::record_error::RecordError;
-use crate::recorded_columns::RecordedColumns;
-use crate::recording::{CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::request_blocks::RequestBlocks;
-use crate::volumes::VolumeNumbers;
+use crate::recording::{
+    Arrivals, CHUNK_BYTES, CUT_OFF, Extents, LAST, RecordError, Recording, TRIM, TenantTotals,
+    WRITE,
+};
 use cachewright_cache::{SequentialCutoff, SequentialStreams};
-use cachewright_memory::HELD_BYTES;
+use cachewright_memory::{ColumnWriter, HELD_BYTES, Word};
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
-use cachewright_types::Op;
+use cachewright_types::{BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers};
 use std::io;
 use std::ops::Range;
-
-pub use crate::request_blocks::BlockKind;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
 /// Requests whose first blocks are looked at together before the first is added.
 const AHEAD: usize = 64;
+/// Elements counted into a column between two looks at its length.
+const COLUMN_STEP: usize = 1 << 20;
 
 /// Turns requests into a [`Recording`].
 pub struct Recorder {
@@ -37,7 +35,7 @@ pub struct Recorder {
     limit: u64,
     wanted: WantedColumns,
     columns: RecordedColumns,
-    extents: Option<Gathered>,
+    extents: Option<UnplacedExtents>,
     /// The streams by which requests go past the cache, where some do.
     streams: Option<SequentialStreams>,
     recording: Recording,
@@ -124,7 +122,7 @@ impl Recorder {
     /// per request.
     pub fn with_requests(self) -> Recorder {
         let wanted = WantedColumns { times: true, ..self.wanted };
-        let extents = Some(Gathered::new(self.blocks.shift()));
+        let extents = Some(UnplacedExtents::new(self.blocks.shift()));
         Recorder { wanted, extents, ..self }
     }
 
@@ -406,7 +404,7 @@ impl Recorder {
             self.recording.keys =
                 addresses.map(|(space, block)| self.volumes.key(space, block)).collect();
         }
-        self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
+        self.recording.extents = self.extents.map(UnplacedExtents::place).unwrap_or_default();
         self.columns.finish(&mut self.recording)?;
         Ok(self.recording)
     }
@@ -419,4 +417,371 @@ fn run_end(batch: &WorkloadBatch, start: usize) -> usize {
         batch.space[*index] == space && matches!(batch.op[*index], Op::Read | Op::Write)
     };
     (start..batch.len()).take_while(same).last().map_or(start, |last| last + 1)
+}
+
+/// What a request's address range becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Every block of `1 << shift` bytes that the request touches.
+    Split {
+        /// log2 of the block size in bytes.
+        shift: u32,
+    },
+    /// One block per request, named by the request's first byte whatever its length.
+    Unit,
+}
+
+/// Block numbers of requests that are recorded together.
+#[derive(Debug)]
+struct RequestBlocks {
+    kind: BlockKind,
+    /// All blocks, request by request.
+    numbers: Vec<u64>,
+    /// How many blocks each request has.
+    counts: Vec<u32>,
+}
+
+impl RequestBlocks {
+    /// Of no request yet.
+    fn new(kind: BlockKind) -> RequestBlocks {
+        RequestBlocks { kind, numbers: Vec::new(), counts: Vec::new() }
+    }
+
+    /// log2 of the block size in bytes; 0 where a block is a request.
+    fn shift(&self) -> u32 {
+        if let BlockKind::Split { shift } = self.kind { shift } else { 0 }
+    }
+
+    /// Block numbers of the requests that were expanded last, request by request.
+    fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// How many blocks each of these requests has.
+    fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Takes the blocks that requests touch; returns whether each touches one, nothing when there
+    /// are more than `max_blocks`.
+    fn expand(
+        &mut self,
+        batch: &WorkloadBatch,
+        range: Range<usize>,
+        max_blocks: u64,
+    ) -> Option<bool> {
+        self.numbers.clear();
+        self.counts.clear();
+        let offsets = &batch.offset_bytes[range.clone()];
+        let shift = match self.kind {
+            BlockKind::Unit => {
+                self.numbers.extend_from_slice(offsets);
+                self.counts.resize(range.len(), 1);
+                return (range.len() as u64 <= max_blocks).then_some(true);
+            }
+            BlockKind::Split { shift } => shift,
+        };
+        for (offset, length) in offsets.iter().zip(&batch.length_bytes[range.clone()]) {
+            let (first, last) =
+                (offset >> shift, offset.saturating_add((*length).max(1) - 1) >> shift);
+            let count = last - first + 1;
+            if self.numbers.len() as u64 + count > max_blocks {
+                return None;
+            }
+            self.numbers.extend(first..=last);
+            self.counts.push(count as u32);
+        }
+        Some(self.numbers.len() == range.len())
+    }
+
+    /// Adds the bytes of each access of reads and writes to `out`.
+    fn measure(&self, batch: &WorkloadBatch, range: Range<usize>, out: &mut Vec<u32>) {
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let longest = u64::from(u32::MAX);
+                out.extend(lengths.iter().map(|length| (*length).clamp(1, longest) as u32));
+            }
+            BlockKind::Split { shift } => {
+                for (offset, length) in batch.offset_bytes[range].iter().zip(lengths) {
+                    out.extend(block_bytes(*offset, *length, shift));
+                }
+            }
+        }
+    }
+
+    /// The bytes of each access of reads and writes, if all have as many.
+    fn even_bytes(&self, batch: &WorkloadBatch, range: Range<usize>) -> Option<u32> {
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let first = *lengths.first()?;
+                let even = lengths.iter().all(|length| *length == first);
+                u32::try_from(first.max(1)).ok().filter(|_| even)
+            }
+            BlockKind::Split { shift } => {
+                let within = (1_u64 << shift) - 1;
+                let offsets = &batch.offset_bytes[range];
+                let bits = offsets.iter().zip(lengths).fold(0, |bits, (offset, length)| {
+                    bits | offset | length | (u64::from(*length == 0))
+                });
+                1_u32.checked_shl(shift).filter(|_| bits & within == 0)
+            }
+        }
+    }
+
+    /// Adds the ids of known blocks that lie wholly inside a trim to `out`.
+    fn find_trimmed(
+        &self,
+        batch: &WorkloadBatch,
+        index: usize,
+        known: &Interner,
+        out: &mut Vec<u32>,
+    ) {
+        let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
+        match self.kind {
+            BlockKind::Unit => out.extend(known.get(batch.space[index], offset)),
+            BlockKind::Split { shift } => {
+                let whole = whole_block_numbers(offset, length, shift);
+                let count = whole.end - whole.start;
+                known.get_range(batch.space[index], whole.start, count, out);
+            }
+        }
+    }
+}
+
+/// One writer per column of [`Recording`].
+#[derive(Debug)]
+struct RecordedColumns {
+    ids: ColumnWriter<u32>,
+    locals: ColumnWriter<u32>,
+    flags: ColumnWriter<u8>,
+    tenants: ColumnWriter<u16>,
+    times_ns: ColumnWriter<u64>,
+    bytes: ColumnWriter<u32>,
+    starts: ColumnWriter<u32>,
+}
+
+impl RecordedColumns {
+    /// Empty columns, each of which holds at most so many bytes in memory.
+    fn holding(held_bytes: usize) -> RecordedColumns {
+        fn column<T: Word>(held_bytes: usize) -> ColumnWriter<T> {
+            ColumnWriter::holding(held_bytes)
+        }
+        RecordedColumns {
+            ids: column(held_bytes),
+            locals: column(held_bytes),
+            flags: column(held_bytes),
+            tenants: column(held_bytes),
+            times_ns: column(held_bytes),
+            bytes: column(held_bytes),
+            starts: column(held_bytes),
+        }
+    }
+
+    /// Moves what is long to scratch files. Errors: no place for them.
+    fn settle(&mut self) -> io::Result<()> {
+        self.ids.settle()?;
+        self.locals.settle()?;
+        self.flags.settle()?;
+        self.tenants.settle()?;
+        self.times_ns.settle()?;
+        self.bytes.settle()?;
+        self.starts.settle()
+    }
+
+    /// Begins to keep where requests start: every access before `position` is one of its own.
+    fn begin_starts(&mut self, position: usize) -> io::Result<()> {
+        if self.starts.is_empty() {
+            for from in (0..position).step_by(COLUMN_STEP) {
+                self.starts.tail.extend(from as u32..(from + COLUMN_STEP).min(position) as u32);
+                self.starts.settle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to keep the bytes of accesses: each before `position` has as many.
+    fn begin_bytes(&mut self, position: usize, bytes: u32) -> io::Result<()> {
+        for from in (0..position).step_by(COLUMN_STEP) {
+            let more = COLUMN_STEP.min(position - from);
+            let length = self.bytes.tail.len() + more;
+            self.bytes.tail.resize(length, bytes);
+            self.bytes.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the flags of a request of so many accesses.
+    fn add_flags(&mut self, accesses: usize, flag: u8) {
+        let flags = &mut self.flags.tail;
+        flags.resize(flags.len() + accesses - 1, flag);
+        flags.push(flag | LAST);
+    }
+
+    /// The ids added since the last call of `settle`, from position `before` on, as a range.
+    fn tail_from(&self, before: usize) -> Range<usize> {
+        let written = self.ids.len() - self.ids.tail.len();
+        before - written..self.ids.tail.len()
+    }
+
+    /// Puts the columns into a recording. Errors: as [`RecordedColumns::settle`].
+    fn finish(self, recording: &mut Recording) -> io::Result<()> {
+        recording.ids = self.ids.finish()?;
+        recording.locals = self.locals.finish()?;
+        recording.flags = self.flags.finish()?;
+        recording.tenants = self.tenants.finish()?;
+        recording.arrivals = Arrivals::new(self.times_ns.finish()?, self.starts.finish()?);
+        recording.bytes = self.bytes.finish()?;
+        Ok(())
+    }
+}
+
+/// Extents as they are recorded: on their volumes, whose places are not known yet.
+#[derive(Debug)]
+struct UnplacedExtents {
+    chunk_bytes: u64,
+    extents: Extents,
+    /// (its first request, its volume) of every run of requests to one volume.
+    runs: Vec<(usize, u32)>,
+    /// The tenant of each volume and the end of what is read and written there.
+    volumes: Vec<(u16, u64)>,
+}
+
+impl UnplacedExtents {
+    /// Of no request yet; blocks have `1 << shift` bytes.
+    fn new(shift: u32) -> UnplacedExtents {
+        let chunk_bytes = CHUNK_BYTES.max(1 << shift);
+        UnplacedExtents {
+            chunk_bytes,
+            extents: Extents::default(),
+            runs: Vec::new(),
+            volumes: Vec::new(),
+        }
+    }
+
+    /// Adds requests of one volume; `data` says whether they read or write.
+    fn add(&mut self, batch: &WorkloadBatch, range: Range<usize>, data: bool) {
+        let (tenant, volume) = (batch.tenant[range.start], batch.space[range.start]);
+        if self.runs.last().is_none_or(|run| run.1 != volume) {
+            self.runs.push((self.extents.offset.len(), volume));
+        }
+        if self.volumes.len() <= volume as usize {
+            self.volumes.resize(volume as usize + 1, (0, 0));
+        }
+        let known = &mut self.volumes[volume as usize];
+        known.0 = tenant;
+        for index in range {
+            let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
+            let length = length.max(u64::from(data));
+            self.extents.offset.push(offset);
+            self.extents.length.push(length);
+            if data {
+                known.1 = known.1.max(offset.saturating_add(length));
+            }
+        }
+    }
+
+    /// Puts every tenant's volumes one behind the other.
+    fn place(mut self) -> Extents {
+        let tenants = self.volumes.iter().map(|volume| usize::from(volume.0) + 1).max();
+        let mut ends = vec![0_u64; tenants.unwrap_or(0)];
+        let base = |&(tenant, bytes): &(u16, u64)| {
+            let end = &mut ends[usize::from(tenant)];
+            let base = *end;
+            *end = end.saturating_add(bytes.div_ceil(self.chunk_bytes) * self.chunk_bytes);
+            base
+        };
+        let bases: Vec<u64> = self.volumes.iter().map(base).collect();
+        let ends = self.runs.iter().skip(1).map(|run| run.0).chain([self.extents.offset.len()]);
+        for ((from, volume), to) in self.runs.iter().zip(ends) {
+            let base = bases[*volume as usize];
+            for offset in &mut self.extents.offset[*from..to] {
+                *offset = offset.saturating_add(base);
+            }
+        }
+        self.extents
+    }
+}
+
+/// The volumes of each tenant, numbered in the order of their first blocks.
+struct VolumeNumbers {
+    /// The keys of each space, once one of its blocks is recorded.
+    keys: Vec<Option<VolumeKeys>>,
+    /// Spaces recorded of each tenant.
+    counts: Vec<u32>,
+}
+
+impl VolumeNumbers {
+    /// No volumes of so many tenants.
+    fn new(tenants: usize) -> VolumeNumbers {
+        VolumeNumbers { keys: Vec::new(), counts: vec![0; tenants] }
+    }
+
+    /// Numbers a space as the next volume of its tenant, unless it has a number.
+    fn open(&mut self, tenant: u16, space: u32) {
+        let index = space as usize;
+        if index >= self.keys.len() {
+            self.keys.resize(index + 1, None);
+        }
+        if self.keys[index].is_none() {
+            let count = &mut self.counts[usize::from(tenant)];
+            self.keys[index] = Some(VolumeKeys::new(TenantId(tenant), *count));
+            *count += 1;
+        }
+    }
+
+    /// The key of a block of a space.
+    fn key(&self, space: u32, block: u64) -> BlockKey {
+        match self.keys.get(space as usize).copied().flatten() {
+            Some(volume) => volume.key(block),
+            None => BlockKey(block),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests of one space, each (offset, length) in bytes.
+    fn batch(requests: &[(u64, u64)]) -> WorkloadBatch {
+        let mut batch = WorkloadBatch::default();
+        for (offset, length) in requests {
+            batch.offset_bytes.push(*offset);
+            batch.length_bytes.push(*length);
+            batch.op.push(Op::Read);
+            batch.space.push(0);
+            batch.tenant.push(0);
+            batch.time_ns.push(0);
+        }
+        batch
+    }
+
+    #[test]
+    fn a_request_has_each_block_that_it_touches_and_one_without_bytes_has_one() {
+        let batch = batch(&[(0, 4096), (4095, 2), (8192, 0), (0, 512)]);
+        let mut blocks = RequestBlocks::new(BlockKind::Split { shift: 12 });
+        assert_eq!(blocks.expand(&batch, 0..3, 4), Some(false));
+        assert_eq!((blocks.numbers(), blocks.counts()), (&[0, 0, 1, 2][..], &[1, 2, 1][..]));
+        assert_eq!(blocks.expand(&batch, 0..3, 3), None, "4 blocks");
+        assert_eq!(blocks.expand(&batch, 2..4, 2), Some(true));
+        assert_eq!((blocks.numbers(), blocks.counts()), (&[2, 0][..], &[1, 1][..]));
+        let mut bytes = vec![7];
+        blocks.measure(&batch, 0..2, &mut bytes);
+        assert_eq!(bytes, [7, 4096, 1, 1]);
+    }
+
+    #[test]
+    fn a_unit_is_a_request_of_any_length() {
+        let batch = batch(&[(4095, 9000), (4095, 0), (8, 1 << 40)]);
+        let mut blocks = RequestBlocks::new(BlockKind::Unit);
+        assert_eq!(blocks.shift(), 0);
+        assert_eq!(blocks.expand(&batch, 0..3, 3), Some(true));
+        assert_eq!((blocks.numbers(), blocks.counts()), (&[4095, 4095, 8][..], &[1; 3][..]));
+        assert_eq!(blocks.expand(&batch, 0..3, 2), None);
+        let mut bytes = Vec::new();
+        blocks.measure(&batch, 0..3, &mut bytes);
+        assert_eq!(bytes, [9000, 1, u32::MAX]);
+    }
 }

@@ -1,20 +1,22 @@
-//! Open-loop replay: every lane sees every access in order of time.
+//! Open-loop replay: every lane sees every access in order of time, and what ends, at the right
+//! access.
 //!
-//! For: feeding many caches from one recording, in parallel, with interval and window ends at the
-//! right access. Must never know: what a lane is. Lanes are independent, so the result does not
-//! depend on the number of threads.
+//! Lanes are independent and replayed in parallel, so the result does not depend on the number of
+//! threads.
 
 use crate::lane::{Lane, LaneResult};
-use crate::recording::{RecordError, Recording};
-use crate::signal_feed::feed_all;
-use crate::time_search::TimeSearch;
-use cachewright_control::{SignalMeter, Signals};
+use crate::recording::{RecordError, Recording, TRIM, WRITE};
+use cachewright_control::{BlockUse, SignalMeter, Signals};
 use cachewright_policy::FutureSlice;
+use cachewright_types::TenantId;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
 /// cache while lane after lane reads them.
 const STEP: usize = 1 << 18;
+/// Requests looked at together.
+const SEARCH_PIECE: usize = 1 << 20;
 
 /// A place in the recording where something ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +223,110 @@ pub fn replay(
         }
         if to == length {
             return Ok(lanes.iter_mut().map(|lane| lane.finish()).collect());
+        }
+    }
+}
+
+/// Finds positions of times that never fall.
+struct TimeSearch<'a> {
+    recording: &'a Recording,
+    /// Requests per piece.
+    piece: usize,
+    /// Requests that are before every time asked for from now on.
+    passed: usize,
+}
+
+impl<'a> TimeSearch<'a> {
+    fn new(recording: &'a Recording) -> TimeSearch<'a> {
+        TimeSearch { recording, piece: SEARCH_PIECE, passed: 0 }
+    }
+
+    /// As [`Recording::position_at`], for a time that is not before the one asked for last.
+    fn position_at(&mut self, time_ns: u64) -> usize {
+        let times = self.recording.times_ns();
+        loop {
+            let end = (self.passed + self.piece).min(times.len());
+            let piece = &times[self.passed..end];
+            if piece.last().is_none_or(|last| *last >= time_ns) {
+                let request = self.passed + piece.partition_point(|time| *time < time_ns);
+                return self.recording.start_of(request);
+            }
+            self.release(end);
+            self.passed = end;
+        }
+    }
+
+    /// Gives back the requests from those that are passed up to `end`.
+    fn release(&self, end: usize) {
+        self.recording.arrivals.release(self.passed..end);
+    }
+}
+
+impl Drop for TimeSearch<'_> {
+    fn drop(&mut self) {
+        self.release(self.passed + self.piece);
+    }
+}
+
+/// Feeds a meter a tenant's accesses and trims in `range`.
+pub(crate) fn feed_tenant(
+    recording: &Recording,
+    range: Range<usize>,
+    tenant: TenantId,
+    meter: &mut SignalMeter,
+) {
+    for position in range {
+        let (block, flags) = (recording.block_at(position, false), recording.flags[position]);
+        if flags & TRIM != 0 {
+            meter.trim(tenant, block);
+        } else {
+            let bytes = recording.bytes.get(position).copied().unwrap_or_default();
+            meter.access(BlockUse { tenant, block, write: flags & WRITE != 0, bytes });
+        }
+    }
+}
+
+/// Feeds a meter all tenants' accesses and trims in `range`.
+fn feed_all(recording: &Recording, range: Range<usize>, meter: &mut SignalMeter) {
+    for position in range {
+        feed_tenant(recording, position..position + 1, recording.tenant_at(position), meter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Arrivals;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_finds_what_a_binary_search_finds(
+            mut times in prop::collection::vec(0_u64..60, 0..80),
+            mut asked in prop::collection::vec(0_u64..70, 1..40),
+            lengths in prop::collection::vec(1_u32..4, 80),
+            piece in 1_usize..20,
+            whole: bool,
+        ) {
+            times.sort_unstable();
+            asked.sort_unstable();
+            let starts: Vec<u32> = lengths
+                .iter()
+                .scan(0, |next, length| Some(std::mem::replace(next, *next + length)))
+                .take(times.len())
+                .collect();
+            let blocks: u32 = lengths.iter().take(times.len()).sum();
+            let blocks = if whole { times.len() } else { blocks as usize };
+            let starts = if whole { Vec::new() } else { starts };
+            let recording = Recording {
+                ids: vec![0; blocks].into(),
+                arrivals: Arrivals::new(times.into(), starts.into()),
+                ..Recording::default()
+            };
+            let mut search = TimeSearch { piece, ..TimeSearch::new(&recording) };
+            for time_ns in asked {
+                prop_assert_eq!(search.position_at(time_ns), recording.position_at(time_ns));
+            }
         }
     }
 }

@@ -1,6 +1,4 @@
-//! One row of a time series.
-//!
-//! For: what is kept per window and tenant. Must never know: where it is written.
+//! The time series of a replay: one row per window and tenant.
 
 use cachewright_cache::Engine;
 use cachewright_policy::Policy;
@@ -8,7 +6,7 @@ use cachewright_types::TenantId;
 use cachewright_types::measure::Counts;
 
 /// The row's tenant index that stands for all tenants together.
-pub const ALL_TENANTS: u32 = u32::MAX;
+const ALL_TENANTS: u32 = u32::MAX;
 
 /// How what a tenant holds compares with what the division gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -189,7 +189,7 @@ fn what_concerns_a_policy_reaches_the_policy_of_that_pool_alone() {
     let request = RequestInfo { time_ns: 3, offset: 4096, length: 512, write: true };
     engine.on_request(TENANTS[1], &request);
     engine.clock(1, 77);
-    engine.touch(TENANTS[1], BlockId(6));
+    engine.prefetch(TENANTS[1], BlockId(6));
     let sizes = RegionSizes { private_blocks: 6, shared_blocks: 2 };
     let split = ShadowSplit { share: 0.25, blocks: 3 };
     let mut left = Vec::new();
@@ -354,7 +354,7 @@ fn a_coming_request_loads_what_the_policy_knows_of_its_block() {
         cache.on(&read(TENANTS[1], number), &mut plan);
     }
     calls(cache.engine(), 1);
-    cache.touch(&read(TENANTS[1], 32));
+    cache.prefetch(&read(TENANTS[1], 32));
     assert_eq!(calls(cache.engine(), 1), [Call::Touch(2)], "the first of its chain");
     assert_eq!(calls(cache.engine(), 0), []);
 }

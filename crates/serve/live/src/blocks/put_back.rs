@@ -142,7 +142,7 @@ impl BlockServer {
     fn touch(&self, coming: &[RecoveredBlock]) {
         for block in coming {
             if let Some(tenant) = self.volumes.tenant(block.volume) {
-                self.decisions.cache.touch_address(tenant, block.number);
+                self.decisions.cache.prefetch_address(tenant, block.number);
             }
         }
     }

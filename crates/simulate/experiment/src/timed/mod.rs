@@ -23,7 +23,7 @@ use cachewright_partition::layout::ChannelMap;
 use cachewright_policy::{FutureColumn, FutureSlice};
 use cachewright_stack::Shared;
 use cachewright_system::event_loop::{StepSums, Times, run_ssd};
-use cachewright_system::machines::service::{ratios, service_times};
+use cachewright_system::futures::{service_ratios, service_times};
 use cachewright_system::machines::{
     CacheDecider, Layout, Machine, MachineParts, ReplayCache, ReplayDecider, Requests, Slots,
     run_machine,
@@ -415,7 +415,7 @@ impl Workload<'_> {
             (0..count).map(|_| stack.backing.build()).collect();
         let slow = self.served(disks.map_err(refuse)?, &backing)?;
         let fast = self.served(vec![cache.build().map_err(refuse)?], &vec![0; tenants])?;
-        Ok(ratios(&self.placed()?.requests, &slow, &fast))
+        Ok(service_ratios(&self.placed()?.requests, &slow, &fast))
     }
 
     fn served(

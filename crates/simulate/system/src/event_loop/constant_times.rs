@@ -1,15 +1,14 @@
 //! A cache whose answers take one of two constants, as a system of the event loop.
 //!
-//! For: workloads that wait, without devices. Trace times order a tenant's requests and are
-//! otherwise not used. A request takes the hit time when every block hits, else the miss time;
-//! nothing queues, so that an answer is known as soon as its request is sent. Must never know:
-//! devices. Units: nanoseconds, bytes.
+//! Trace times order a tenant's requests and are otherwise not used. A request takes the hit time
+//! when every block hits, else the miss time; nothing queues, so that an answer is known as soon as
+//! its request is sent.
 
 use super::times::WINDOWS;
 use super::{Answered, Boundary, Replay, System, request_of};
 use crate::lane::{EngineLane, Lane, LaneResult};
 use crate::recording::{RecordError, Recording, TRIM};
-use crate::signal_feed::feed_tenant;
+use crate::replay::feed_tenant;
 use cachewright_control::{SignalMeter, SignalNeeds};
 use cachewright_policy::Policy;
 use cachewright_types::measure::Rates;
@@ -120,7 +119,7 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         let finish_ns = now_ns.saturating_add(duration);
         let totals = &mut self.totals[tenant.index()];
         totals.finished_ns = totals.finished_ns.max(finish_ns);
-        self.answer = Some(Answered { tag, tenant, finish_ns });
+        self.answer = Some(Answered { request: index as u32, tenant, finish_ns });
         if recording.flags[range.start] & TRIM != 0 {
             return;
         }
@@ -148,7 +147,7 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         answers.extend(self.answer.take());
     }
 

@@ -1,38 +1,26 @@
 //! The loop of events: requests go to a system at their time, or when their tenant may send them.
 //!
-//! For: one order of events for every system ([`System`]): constant times
+//! There is one order of events for every system ([`System`]): constant times
 //! ([`constant_times`]), a machine ([`crate::machines`]), a drive with a data cache
-//! ([`ssd_replay`]).
-//! Must never know: policies, devices, what is measured, stack files. Units: nanoseconds of
-//! simulated time. At one time the system's own events come before the end of the warm-up, that
+//! ([`ssd_replay`]). At one time the system's own events come before the end of the warm-up, that
 //! before intervals, intervals before windows, windows before requests: so an open loop decides
-//! exactly as the replay without devices does.
+//! exactly as the replay without devices does. Times are nanoseconds of simulated time.
 
-mod boundaries;
 pub mod constant_times;
-pub(crate) mod measures;
-pub mod noise;
 mod source;
 pub mod ssd_replay;
-pub mod step_sums;
 pub mod times;
-pub mod workload;
 
-pub use boundaries::Boundary;
 pub use cachewright_control::Presence;
 pub use constant_times::{AnswerTotals, ConstantRun, Durations, run_constant};
-pub use noise::Noise;
-pub use source::{Loop, NEVER_NS};
+pub use source::{Loop, NEVER_NS, Noise, TimedRequests};
 pub use ssd_replay::run_ssd;
-pub use step_sums::{StepClock, StepSums};
-pub use times::{BlockTotals, ChannelTotals, DriveTotals, Experience, Times};
-pub use workload::TimedRequests;
+pub use times::{BlockTotals, ChannelTotals, DriveTotals, Experience, StepClock, StepSums, Times};
 
 pub(crate) use source::request_of;
 
 use crate::machines::Requests;
 use crate::recording::{RecordError, Recording};
-use boundaries::Boundaries;
 use cachewright_policy::FutureSlice;
 use cachewright_types::TenantId;
 use source::RequestSource;
@@ -40,6 +28,8 @@ use std::ops::Range;
 
 /// Requests, or intervals, between two calls of the progress function.
 const PROGRESS_EVERY: u64 = 1 << 14;
+/// Intervals of one replay at most: long pauses hold many of them.
+const MAX_INTERVALS: u64 = 10_000_000;
 
 /// What is replayed, and how.
 pub struct Replay<'a, W = Requests> {
@@ -72,8 +62,8 @@ pub struct Replay<'a, W = Requests> {
 /// A request answered, as the loop sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// As submitted.
-    pub tag: u64,
+    /// Its number in the workload.
+    pub request: u32,
     /// Whose it was.
     pub tenant: TenantId,
     /// When it was answered.
@@ -102,9 +92,9 @@ pub trait System {
     fn prefetch(&mut self, _upcoming: &[u32]) {}
     /// Something ends at or before `now_ns`, when the next request comes.
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64);
-    /// Hands out the answers since the last call, after every event, and lets the system begin
-    /// what it does beside requests.
-    fn take_answers(&mut self, answers: &mut Vec<Answered>);
+    /// An event is over: hands out its answers, and lets the system begin what it does beside
+    /// requests, as a machine its write-backs.
+    fn end_event(&mut self, answers: &mut Vec<Answered>);
     /// The workload has ended at `now_ns` and the system is idle.
     fn finish(self, now_ns: u64) -> Self::Found;
 
@@ -160,7 +150,7 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
                 (_, Some(now_ns)) => self.send(now_ns, progress)?,
                 (Some(_), None) => {}
             }
-            self.answer();
+            self.end_event();
             self.retire_tenants();
         }
     }
@@ -194,10 +184,10 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
         Ok(())
     }
 
-    /// Takes the answers of the event at hand: their tenants may send again.
-    fn answer(&mut self) {
+    /// Ends the event at hand: the tenants of its answers may send again.
+    fn end_event(&mut self) {
         let EventLoop { replay, system, source, answers, follows, .. } = self;
-        system.take_answers(answers);
+        system.end_event(answers);
         for answer in answers.drain(..) {
             if *follows && let Some(presence) = system.presence() {
                 presence.answered(answer.tenant);
@@ -270,5 +260,157 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
             self.system.on_boundary(boundary, self.now_ns);
         }
         Ok(self.system.finish(self.now_ns))
+    }
+}
+
+/// What ends, or changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// The warm-up: what arrives from now on counts.
+    Warmup,
+    /// An interval: the cache is divided anew.
+    Interval,
+    /// A window of the time series.
+    Window {
+        /// Its number.
+        number: u32,
+        /// When it ends.
+        time_ns: u64,
+    },
+    /// Tenants have come or gone.
+    Tenants,
+}
+
+/// How far a replay is in intervals and windows.
+#[derive(Clone, Copy, Debug)]
+struct Boundaries {
+    interval_end_ns: u64,
+    /// Intervals that have ended.
+    intervals: u64,
+    /// The next window.
+    window: u32,
+    /// When it ends, where windows are of time.
+    window_end_ns: Option<u64>,
+    /// When the last one ends, where windows are of time.
+    windows_end_ns: Option<u64>,
+    warm: bool,
+    /// A window of so many requests ends with the last of them, not before the next request.
+    with_requests: bool,
+}
+
+impl Boundaries {
+    /// Before the first.
+    fn new<W>(replay: &Replay<'_, W>, with_requests: bool) -> Boundaries {
+        let windows_end_ns = replay.pace.windows_end_ns(replay.recording.span_ns());
+        let mut boundaries = Boundaries {
+            interval_end_ns: if replay.interval_ns == 0 { NEVER_NS } else { replay.interval_ns },
+            intervals: 0,
+            window: 0,
+            window_end_ns: None,
+            windows_end_ns,
+            warm: replay.warmup_ns == 0,
+            with_requests,
+        };
+        boundaries.set_window_end(replay.windows);
+        boundaries
+    }
+
+    /// Gives progress after every so many intervals. Errors: too many of them, stopped.
+    fn check(&self, proceed: impl FnOnce() -> bool) -> Result<(), RecordError> {
+        if self.intervals > MAX_INTERVALS {
+            return Err(RecordError::Intervals { limit: MAX_INTERVALS });
+        }
+        let due = self.intervals > 0 && self.intervals.is_multiple_of(PROGRESS_EVERY);
+        if due && !proceed() { Err(RecordError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Whether nothing ends at or before `now_ns`, told at once; otherwise ask for the next.
+    #[inline]
+    fn are_ahead(&self, now_ns: u64) -> bool {
+        let windows_ahead = match self.window_end_ns {
+            Some(end_ns) => now_ns < end_ns,
+            None => self.with_requests,
+        };
+        self.warm && windows_ahead && now_ns < self.interval_end_ns
+    }
+
+    /// The next end at or before `now_ns`; `sent` of `total` requests were sent.
+    fn next<W>(
+        &mut self,
+        replay: &Replay<'_, W>,
+        sent: u64,
+        total: u64,
+        now_ns: u64,
+    ) -> Option<Boundary> {
+        let interval_ns = self.interval_end_ns;
+        let window_ns = self.window_end_ns(replay.windows, sent, total, now_ns);
+        if !self.warm && replay.warmup_ns <= now_ns.min(interval_ns).min(window_ns) {
+            self.warm = true;
+            return Some(Boundary::Warmup);
+        }
+        // Time saturates at the value that stands for "never", and nothing ends then.
+        let next_ns = interval_ns.min(window_ns);
+        if next_ns > now_ns || next_ns == NEVER_NS {
+            return None;
+        }
+        if interval_ns <= window_ns {
+            self.interval_end_ns = self.interval_end_ns.saturating_add(replay.interval_ns);
+            self.intervals += 1;
+            return Some(Boundary::Interval);
+        }
+        Some(self.end_window(replay.windows, window_ns))
+    }
+
+    /// The next window that is complete with the request just sent, at `now_ns`.
+    fn completed<W>(
+        &mut self,
+        replay: &Replay<'_, W>,
+        sent: u64,
+        total: u64,
+        now_ns: u64,
+    ) -> Option<Boundary> {
+        let complete =
+            self.windows_end_ns.is_none() && self.is_complete(replay.windows, sent, total);
+        complete.then(|| self.end_window(replay.windows, now_ns))
+    }
+
+    /// The next end of a warm-up or window that is left when the replay is done at `now_ns`.
+    fn last<W>(&mut self, replay: &Replay<'_, W>, now_ns: u64) -> Option<Boundary> {
+        if !std::mem::replace(&mut self.warm, true) {
+            return Some(Boundary::Warmup);
+        }
+        let time_ns = self.window_end_ns.unwrap_or(now_ns);
+        (self.window < replay.windows).then(|| self.end_window(replay.windows, time_ns))
+    }
+
+    fn end_window(&mut self, windows: u32, time_ns: u64) -> Boundary {
+        let number = self.window;
+        self.window += 1;
+        self.set_window_end(windows);
+        Boundary::Window { number, time_ns }
+    }
+
+    /// When the next of so many windows ends: at its share of the trace's time, or (closed) when
+    /// its share of requests has been sent, or (closed, where requests repeat) at its share of the
+    /// run.
+    fn window_end_ns(&self, windows: u32, sent: u64, total: u64, now_ns: u64) -> u64 {
+        match self.window_end_ns {
+            _ if self.window >= windows => NEVER_NS,
+            Some(end_ns) => end_ns,
+            None if !self.with_requests && self.is_complete(windows, sent, total) => now_ns,
+            None => NEVER_NS,
+        }
+    }
+
+    fn set_window_end(&mut self, windows: u32) {
+        let next = u128::from(self.window) + 1;
+        let share = |end_ns: u64| (u128::from(end_ns) * next / u128::from(windows.max(1))) as u64;
+        self.window_end_ns = self.windows_end_ns.map(share);
+    }
+
+    /// Whether the next of so many windows has its share of the requests.
+    fn is_complete(&self, windows: u32, sent: u64, total: u64) -> bool {
+        let (windows, next) = (u64::from(windows), u64::from(self.window) + 1);
+        next <= windows && sent * windows >= total * next
     }
 }

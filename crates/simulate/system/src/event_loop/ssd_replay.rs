@@ -1,17 +1,13 @@
 //! A drive that is the whole machine as a system of the event loop: its data cache decides, its
 //! flash holds all.
 //!
-//! For: multi-tenant drives with a control loop over their data cache. Must never know: policies,
-//! stack files. Units: nanoseconds, bytes, pages. A quota changes when the first request after the
-//! interval's end is sent.
+//! A quota changes when the first request after the interval's end is sent.
 
-use super::measures::Measures;
-use super::times::{DriveTotals, Times};
+use super::times::{DriveTotals, Measures, Times};
 use super::{Answered, Boundary, Replay, System, request_of};
 use crate::lane::LaneResult;
-use crate::machines::channels::GroupUses;
-use crate::machines::latency_breakdown::{LatencyBreakdown, Role};
-use crate::machines::machine::TimedAnswer;
+use crate::machines::latency::{LatencyBreakdown, Role, TimedAnswer};
+use crate::machines::machine::GroupUses;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
 use crate::ssd::AnyCachedDrive;
@@ -143,9 +139,10 @@ impl System for SsdReplay<'_> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         for completion in self.lists.done.drain(..) {
-            let request = self.replay.requests.get(request_of(completion.tag));
+            let index = request_of(completion.tag);
+            let request = self.replay.requests.get(index);
             let mut latency = LatencyBreakdown::default();
             latency.spend(Role::Cache, &completion.spent);
             let (tag, tenant) = (completion.tag, request.tenant);
@@ -153,7 +150,7 @@ impl System for SsdReplay<'_> {
             let answer = TimedAnswer { tag, tenant, arrival_ns, finish_ns, latency };
             self.used.completed(Nanos(finish_ns));
             self.measures.answered(&request, &answer, latency.in_flash_ns());
-            answers.push(Answered { tag, tenant, finish_ns });
+            answers.push(Answered { request: index as u32, tenant, finish_ns });
         }
     }
 

@@ -1,22 +1,26 @@
-//! A machine with its cache as a system of the event loop.
-//!
-//! For: carrying each request out on the machine as the cache decides, with read-ahead and
-//! write-back of blocks that stay. Must never know: policies, device models, stack files. Units:
-//! nanoseconds.
+//! A machine with its cache as a system of the event loop: each request is carried out as the cache
+//! decides, with read-ahead and write-back of blocks that stay.
 
-use super::machine::{DirtyBlock, Machine, TimedAnswer};
+use super::latency::TimedAnswer;
+use super::machine::{InFlight, Machine, WriteBack};
 use super::read_ahead::ReadStreams;
-use super::replay_cache::ReplayDecider;
-use super::settings::{InFlight, WriteBack};
-use super::tenancy::ChannelTenancy;
-use crate::event_loop::measures::Measures;
-use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Times, request_of};
+use crate::event_loop::times::Measures;
+use crate::event_loop::{self, Answered, Boundary, Replay, System, Times, request_of};
+use crate::lane::LaneResult;
 use crate::recording::RecordError;
+use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
-use cachewright_control::SignalNeeds;
+use cachewright_control::{CacheDecider, ChannelTenancy, Decider, Presence, SignalNeeds, Signals};
+use cachewright_policy::{FutureSlice, Policy};
+use cachewright_steps::DirtyBlock;
 use cachewright_types::measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use std::collections::VecDeque;
+
+/// Entries that the queue of dirty blocks may have beyond two per dirty block.
+const SPARE_ENTRIES: usize = 4096;
 
 /// The state of one replay on a machine.
 struct MachineReplay<'a> {
@@ -26,8 +30,11 @@ struct MachineReplay<'a> {
     measures: Measures,
     /// What each tenant reads ahead; empty where nothing is.
     streams: Vec<ReadStreams>,
-    /// Dirty blocks that stay, the oldest first.
+    /// Blocks that writes have made dirty, the oldest first: an entry per write, so that a block
+    /// may have several, and be clean or gone by now.
     dirty: VecDeque<DirtyBlock>,
+    /// Blocks whose entries are found; kept for its memory.
+    found: HashSet<(TenantId, u64), FixedState>,
     /// The watermark is at work.
     draining: bool,
     plan: Plan,
@@ -59,6 +66,7 @@ pub fn run_machine(
         replay,
         streams: streams.map(|streams| vec![streams; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
+        found: HashSet::default(),
         draining: false,
         measures,
         plan: Plan::default(),
@@ -117,7 +125,7 @@ impl System for MachineReplay<'_> {
 
     fn prefetch(&mut self, upcoming: &[u32]) {
         for index in upcoming {
-            self.decider.touch(&self.replay.requests.get(*index as usize));
+            self.decider.prefetch(&self.replay.requests.get(*index as usize));
         }
     }
 
@@ -139,12 +147,12 @@ impl System for MachineReplay<'_> {
         }
     }
 
-    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+    fn end_event(&mut self, answers: &mut Vec<Answered>) {
         for answer in self.machine.drain_answers() {
             let request = self.replay.requests.get(answer.tag as usize);
             self.measures.answered(&request, &answer, answer.latency.behind_cache_ns());
             let TimedAnswer { tag, tenant, finish_ns, .. } = answer;
-            answers.push(Answered { tag, tenant, finish_ns });
+            answers.push(Answered { request: tag as u32, tenant, finish_ns });
         }
         self.clean();
     }
@@ -218,9 +226,25 @@ impl MachineReplay<'_> {
 
     /// Notes the blocks a write has made dirty, for cleaning.
     fn note_dirty(&mut self) {
-        if self.machine.settings().write_back != WriteBack::OnEviction {
-            self.machine.note_served(&self.plan, &mut self.dirty);
+        if self.machine.settings().write_back == WriteBack::OnEviction {
+            return;
         }
+        self.machine.note_served(&self.plan, &mut self.dirty);
+        let spare = self.dirty.len().saturating_sub(SPARE_ENTRIES);
+        if spare > 0 && spare as u64 > 2 * self.decider.dirty_blocks() {
+            self.drop_stale_entries();
+        }
+    }
+
+    /// Keeps the oldest entry of each dirty block alone. While the dirty share stays below the mark
+    /// nothing is cleaned, and the queue would grow with the trace. At least half of it goes.
+    fn drop_stale_entries(&mut self) {
+        let MachineReplay { machine, decider, dirty, found, .. } = self;
+        found.clear();
+        dirty.retain(|block| {
+            let key = (block.tenant, block.number);
+            machine.stays(block) && decider.is_dirty(key.0, key.1) && found.insert(key)
+        });
     }
 
     /// Writes dirty blocks back that stay, as many at once as may be.
@@ -250,5 +274,251 @@ impl MachineReplay<'_> {
     fn note_region_blocks(&mut self, time_ns: u64) {
         let regions = self.machine.region_blocks();
         self.measures.times.channels.regions.extend(regions.map(|regions| (time_ns, regions)));
+    }
+}
+
+/// A decider whose replay is reported.
+pub trait ReplayDecider: Decider {
+    /// A window of the time series has ended.
+    fn end_window(&mut self, window: u32, time_ns: u64);
+    /// The workload has ended.
+    fn finish(&mut self) -> LaneResult;
+}
+
+/// A cache under one policy, with its rows.
+pub struct ReplayCache<P> {
+    decider: CacheDecider<P>,
+    window_start: Vec<Counts>,
+    rows: Vec<Row>,
+}
+
+impl<P: Policy> ReplayCache<P> {
+    /// Nothing reported yet.
+    pub fn new(decider: CacheDecider<P>) -> ReplayCache<P> {
+        let window_start = vec![Counts::default(); decider.tenants()];
+        ReplayCache { decider, window_start, rows: Vec::new() }
+    }
+}
+
+impl<P: Policy> ReplayDecider for ReplayCache<P> {
+    fn end_window(&mut self, window: u32, time_ns: u64) {
+        let rows = window_rows(self.decider.engine(), &mut self.window_start, window, time_ns);
+        self.rows.extend(rows);
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        let rows = std::mem::take(&mut self.rows);
+        let (engine, control) = (self.decider.engine(), self.decider.control());
+        LaneResult::new(engine, self.decider.tenants(), rows, control)
+    }
+}
+
+impl<P: Policy> Decider for ReplayCache<P> {
+    fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decider.on_request(request, futures, plan);
+    }
+
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decider.on_cut_off(request, futures, plan);
+    }
+
+    fn prefetch(&self, request: &Request) {
+        self.decider.prefetch(request);
+    }
+
+    fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
+        self.decider.bring_in(tenant, number, plan)
+    }
+
+    fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
+        self.decider.clean(tenant, number)
+    }
+
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        self.decider.is_dirty(tenant, number)
+    }
+
+    fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
+        self.decider.background_ops(tenant, now_ns, plan);
+    }
+
+    fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {
+        self.decider.end_interval(signals, plan);
+    }
+
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
+        self.decider.tenancy()
+    }
+
+    fn redivide(&mut self, now_ns: u64, plan: &mut Plan) {
+        self.decider.redivide(now_ns, plan);
+    }
+
+    fn quotas(&self) -> Vec<u32> {
+        self.decider.quotas()
+    }
+
+    fn counts(&self) -> Vec<Counts> {
+        self.decider.counts()
+    }
+
+    fn hits(&self, tenant: TenantId) -> u64 {
+        self.decider.hits(tenant)
+    }
+
+    fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        self.decider.recount(tenant, blocks, all_hit);
+    }
+
+    fn dirty_blocks(&self) -> u64 {
+        self.decider.dirty_blocks()
+    }
+
+    fn held_blocks(&self) -> u64 {
+        self.decider.held_blocks()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.decider.audit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_loop::Loop;
+    use crate::machines::machine::{MachineParts, MachineSettings};
+    use crate::machines::requests::Requests;
+    use crate::machines::slots::Slots;
+    use crate::recording::{Recording, TenantTotals};
+    use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+    use cachewright_device::AnyDevice;
+    use cachewright_device::served::{FixedLatency, FixedSettings};
+    use cachewright_policy::Registered;
+    use cachewright_policy::lru::Lru;
+    use cachewright_types::declare::NoSettings;
+    use cachewright_types::{Bytes, Nanos, Seed};
+
+    const SHIFT: u32 = 12;
+
+    /// Writes blocks of one tenant, each when the write before it is done, under a cache of so many
+    /// blocks; `check` looks at the replay after each write.
+    fn write_each(
+        blocks: impl Iterator<Item = u64>,
+        write_back: WriteBack,
+        mode: WriteMode,
+        capacity: u32,
+        mut check: impl FnMut(&MachineReplay<'_>),
+    ) {
+        let device = || {
+            let settings = FixedSettings { read: Nanos(10), ..FixedSettings::default() };
+            Box::new(FixedLatency::new(&settings).unwrap()) as AnyDevice
+        };
+        let machine = Machine::new(MachineParts {
+            settings: MachineSettings { write_back, ..MachineSettings::default() },
+            block_shift: SHIFT,
+            slots: Slots::plain(capacity + 4),
+            devices: vec![device(), device()],
+            backing_of: vec![1],
+        })
+        .unwrap();
+        let lru = |_, capacity| Lru::new(capacity, &NoSettings::default(), Seed(1));
+        let engine = Engine::new(1, &Quotas::Shared(capacity), mode, lru);
+        let decider = CacheDecider::new(Cache::new(engine, SHIFT), 1, None);
+        let recording = Recording { totals: vec![TenantTotals::default()], ..Recording::default() };
+        let requests = Requests::default();
+        let replay = Replay {
+            recording: &recording,
+            requests: &requests,
+            extents: &[],
+            futures: FutureSlice::None,
+            pace: Loop::Open,
+            only: None,
+            interval_ns: 0,
+            windows: 0,
+            warmup_ns: 0,
+            throughput_ns: 0,
+            clock: None,
+            capacity_blocks: capacity,
+        };
+        let measures = Measures::new(None, SHIFT, false, &[], Times::new(&replay));
+        let mut system = MachineReplay {
+            replay: &replay,
+            machine,
+            decider: Box::new(ReplayCache::new(decider)),
+            measures,
+            streams: Vec::new(),
+            dirty: VecDeque::new(),
+            found: HashSet::default(),
+            draining: false,
+            plan: Plan::default(),
+            before: Vec::new(),
+        };
+        for block in blocks {
+            let request = Request {
+                time: Nanos(0),
+                offset: Bytes(block << SHIFT),
+                length: Bytes(1 << SHIFT),
+                op: Op::Write,
+                tenant: TenantId(0),
+            };
+            system.decider.on_request(&request, FutureSlice::None, &mut system.plan);
+            let now_ns = system.machine.now_ns();
+            system.machine.request(0, &request, &system.plan, now_ns);
+            system.note_dirty();
+            while let Some(due_ns) = system.machine.next_due_ns() {
+                system.machine.advance(due_ns);
+                system.machine.drain_answers().for_each(drop);
+                system.clean();
+            }
+            check(&system);
+        }
+    }
+
+    /// The entries of the queue at most, and the most blocks that were dirty.
+    fn most(
+        blocks: impl Iterator<Item = u64>,
+        write_back: WriteBack,
+        mode: WriteMode,
+        capacity: u32,
+    ) -> (usize, u64) {
+        let mut most = (0, 0);
+        write_each(blocks, write_back, mode, capacity, |system| {
+            let dirty = system.decider.dirty_blocks();
+            assert!(system.dirty.len() as u64 <= 2 * dirty + SPARE_ENTRIES as u64);
+            most = (most.0.max(system.dirty.len()), most.1.max(dirty));
+        });
+        most
+    }
+
+    #[test]
+    fn the_queue_of_dirty_blocks_does_not_grow_with_the_trace() {
+        let writes = 5 * SPARE_ENTRIES as u64;
+        // Eight of 100 blocks are dirty, below the mark of 20.
+        let few = || (0..writes).map(|write| write % 8);
+        let (entries, dirty) = most(few(), WriteBack::Watermark, WriteMode::WriteBack, 100);
+        assert_eq!((entries > SPARE_ENTRIES, dirty), (true, 8));
+        // Nothing is dirty where writes go through.
+        most(few(), WriteBack::Watermark, WriteMode::WriteThrough, 100);
+        // Blocks come and go, and are cleaned.
+        most(
+            (0..writes).map(|write| write * 7 % 150),
+            WriteBack::Watermark,
+            WriteMode::WriteBack,
+            100,
+        );
+        most(few(), WriteBack::Eager, WriteMode::WriteBack, 100);
+    }
+
+    #[test]
+    fn the_oldest_dirty_block_is_cleaned_first_also_when_entries_were_dropped() {
+        // Block 9 is dirty first, then 0 to 7 are written again and again.
+        let again = (0..2 * SPARE_ENTRIES as u64).map(|write| write % 8);
+        let blocks = std::iter::once(9).chain(again);
+        let mut oldest = Vec::new();
+        write_each(blocks, WriteBack::Watermark, WriteMode::WriteBack, 100, |system| {
+            oldest = system.dirty.iter().take(9).map(|block| block.number).collect();
+        });
+        assert_eq!(oldest, [9, 0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -1,12 +1,11 @@
 //! What to read before it is asked for, as Linux does.
 //!
-//! For: windows of blocks behind sequential reads. Must never know: caches, devices. Units: blocks.
 //! Source: Wu, Xi and Xu, "On the design of a new Linux readahead framework", OSR 42(5), 2008: the
 //! window starts small, doubles with each window used up, and the next one is asked for when half
 //! of the last is left. A random read takes over the stream used longest ago and halves the window
 //! of the one used last, so that seldom-sequential readers read little ahead.
 
-use super::settings::{MachineSettings, ReadAhead};
+use super::machine::{MachineSettings, ReadAhead};
 
 /// One stream of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl ReadStreams {
 
     /// Up to `max_streams` streams with windows from `min_blocks` to `max_blocks`, at least one
     /// block.
-    pub fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> ReadStreams {
+    fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> ReadStreams {
         let min_blocks = min_blocks.max(1);
         let max_blocks = max_blocks.max(min_blocks);
         ReadStreams { streams: Vec::new(), max_streams, min_blocks, max_blocks, reads: 0 }

@@ -1,20 +1,16 @@
-//! A workload as requests in memory, each placed on its backing device.
-//!
-//! For: timed replay, which needs addresses and lengths where a [`Recording`] has block ids. Must
-//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 16
-//! more where processes are named.
+//! A workload as requests in memory, each placed on its backing device, for timed replays: these
+//! need addresses and lengths where a [`Recording`] has block ids.
 //!
 //! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
 //! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
 //! touches, and so fits what is used of a large volume on a smaller device; `dense` leaves out
-//! every such block, for devices on which distances mean nothing.
+//! every such block, for devices on which distances mean nothing. Memory: 35 bytes per request, 16
+//! more where processes are named.
 
-use crate::extents::CHUNK_BYTES;
-use crate::recording::{CUT_OFF, LAST, RecordError, Recording, TRIM};
+use crate::recording::{CHUNK_BYTES, CUT_OFF, LAST, RecordError, Recording, TRIM};
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
-use cachewright_types::choices;
-use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, choices};
 use std::ops::Range;
 
 /// The place of a request that is not in the recording.

@@ -1,14 +1,35 @@
 //! The pages in the cache: what the engine decides about, with their addresses and sectors.
 //!
-//! For: one answer to "is this page here, under which id". Must never know: memory, flash, time.
-//! Units: pages. Invariant (audited): pages known here are those of the policies.
+//! Invariant (audited): pages known here are those of the policies.
 
-use super::ids::{PoolId, Stamp};
-use super::pages::{CachedPage, PoolPages};
 use cachewright_cache::Engine;
 use cachewright_cache::index::{BlockAddress, SparseIndex};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
+use std::collections::VecDeque;
+
+/// Entries that the order of dirty pages may have beyond two per page that was dirty before.
+const SPARE_ENTRIES: usize = 1024;
+
+/// A pool of the cache engine: all pages, or those of one tenant or a few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolId(pub u16);
+
+impl PoolId {
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A moment of the cache: stamps count upwards and are never given twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp(pub u64);
+
+impl Stamp {
+    /// No moment.
+    pub const NONE: Stamp = Stamp(0);
+}
 
 /// The engine, and what it does not know of its pages.
 pub struct CacheContents<P> {
@@ -30,13 +51,11 @@ impl<P: Policy> CacheContents<P> {
         }
     }
 
-    /// The engine.
     #[inline]
     pub fn engine(&self) -> &Engine<P> {
         &self.engine
     }
 
-    /// The engine, to be changed.
     #[inline]
     pub fn engine_mut(&mut self) -> &mut Engine<P> {
         &mut self.engine
@@ -92,13 +111,11 @@ impl<P: Policy> CacheContents<P> {
         self.indexes[pool.index()].address(id)
     }
 
-    /// A page.
     #[inline]
     pub fn page(&self, pool: PoolId, id: BlockId) -> &CachedPage {
         self.pools[pool.index()].get(id)
     }
 
-    /// A page, to be changed.
     #[inline]
     pub fn page_mut(&mut self, pool: PoolId, id: BlockId) -> &mut CachedPage {
         self.pools[pool.index()].get_mut(id)
@@ -174,5 +191,125 @@ impl<P: Policy> CacheContents<P> {
             }
         }
         Ok(())
+    }
+}
+
+/// One page of a pool, by its id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CachedPage {
+    /// Sectors that are in the cache.
+    pub sectors: u64,
+    /// When it came in; none when it is not in the cache.
+    pub life: Stamp,
+    /// When it was last written.
+    pub version: Stamp,
+    /// When it became dirty.
+    dirty_since: Stamp,
+}
+
+/// The pages of one pool.
+#[derive(Clone, Debug, Default)]
+struct PoolPages {
+    pages: Vec<CachedPage>,
+    /// Pages in the order in which they became dirty, with that stamp; some are clean by now.
+    dirty: VecDeque<(BlockId, Stamp)>,
+    /// Entries of that order that are not stale as far as is known.
+    dirty_before: usize,
+}
+
+impl PoolPages {
+    /// Prepares for ids `0..count`.
+    #[inline]
+    fn reserve(&mut self, count: usize) {
+        if count > self.pages.len() {
+            self.pages.resize(count, CachedPage::default());
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: BlockId) -> &CachedPage {
+        &self.pages[id.index()]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: BlockId) -> &mut CachedPage {
+        &mut self.pages[id.index()]
+    }
+
+    /// A page comes in, empty.
+    #[inline]
+    fn enter(&mut self, id: BlockId, stamp: Stamp) {
+        self.pages[id.index()] = CachedPage { life: stamp, ..CachedPage::default() };
+    }
+
+    /// A page leaves; returns what it was.
+    #[inline]
+    fn leave(&mut self, id: BlockId) -> CachedPage {
+        std::mem::take(&mut self.pages[id.index()])
+    }
+
+    /// A clean page becomes dirty.
+    fn mark_dirty(&mut self, id: BlockId, stamp: Stamp) {
+        self.pages[id.index()].dirty_since = stamp;
+        self.dirty.push_back((id, stamp));
+        if self.dirty.len() > 2 * self.dirty_before + SPARE_ENTRIES {
+            let pages = &self.pages;
+            self.dirty.retain(|(id, stamp)| pages[id.index()].dirty_since == *stamp);
+            self.dirty_before = self.dirty.len();
+        }
+    }
+
+    /// The page longest dirty, taken from the order. `is_dirty` says what is still dirty.
+    fn take_oldest_dirty(&mut self, is_dirty: impl Fn(BlockId) -> bool) -> Option<BlockId> {
+        while let Some((id, stamp)) = self.dirty.pop_front() {
+            if self.pages[id.index()].dirty_since == stamp && is_dirty(id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Pages in the cache, for audits.
+    fn alive(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let living = |(_, page): &(u32, &CachedPage)| page.life != Stamp::NONE;
+        (0..).zip(&self.pages).filter(living).map(|(id, _)| BlockId(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_dirty_page_is_one_that_still_is() {
+        let mut pages = PoolPages::default();
+        pages.reserve(4);
+        for (id, stamp) in [(0, 1), (1, 2), (2, 3)] {
+            pages.enter(BlockId(id), Stamp(stamp));
+            pages.mark_dirty(BlockId(id), Stamp(stamp));
+        }
+        pages.leave(BlockId(0));
+        pages.enter(BlockId(0), Stamp(4));
+        pages.mark_dirty(BlockId(0), Stamp(5));
+        let dirty = |id: BlockId| id != BlockId(1);
+        let order: Vec<u32> =
+            std::iter::from_fn(|| pages.take_oldest_dirty(dirty)).map(|id| id.0).collect();
+        assert_eq!(order, [2, 0], "0 left and came back, 1 was cleaned");
+        assert_eq!(pages.alive().count(), 3);
+    }
+
+    #[test]
+    fn the_order_of_dirty_pages_does_not_grow_with_the_trace() {
+        let mut pages = PoolPages::default();
+        pages.reserve(8);
+        for stamp in 1..100 * SPARE_ENTRIES as u64 {
+            let id = BlockId((stamp % 8) as u32);
+            pages.enter(id, Stamp(stamp));
+            pages.mark_dirty(id, Stamp(stamp));
+            assert!(pages.dirty.len() <= SPARE_ENTRIES + 16);
+            if stamp % 3 == 0 {
+                pages.leave(id);
+            }
+        }
     }
 }

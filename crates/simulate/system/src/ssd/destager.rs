@@ -1,17 +1,12 @@
-//! Pages on their way to flash.
+//! Pages on their way to flash: eviction, watermarks, and what follows when flash has a page.
 //!
-//! For: eviction, watermarks, and what follows when flash has a page. Must never know: commands,
-//! why a page leaves. Units: sectors. A page that leaves memory is read from it first; what is on
-//! its way counts against the limit of its pool from the moment it is chosen, unless its space
-//! changes hands ([`division`](super::division)). Invariants (audited): sectors under way are those
-//! of the jobs.
+//! A page that leaves memory is read from it first; what is on its way counts against the limit of
+//! its pool from the moment it is chosen, unless its space changes hands
+//! ([`division`](super::division)). Invariants (audited): sectors under way are those of the jobs.
 
-use super::contents::CacheContents;
-use super::ids::{PoolId, Stamp};
-use super::jobs::{CacheJob, DestageJob};
-use super::pages::CachedPage;
+use super::contents::{CacheContents, CachedPage, PoolId, Stamp};
 use super::params::{DataCacheParams, WriteBack};
-use super::traffic::Traffic;
+use super::traffic::{CacheJob, DestageJob, Traffic};
 use cachewright_cache::index::BlockAddress;
 use cachewright_device::ssd::flash::PageOp;
 use cachewright_device::ssd::pages::PagePart;

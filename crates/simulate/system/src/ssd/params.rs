@@ -1,8 +1,7 @@
-//! The axes of a drive's data cache, each with a name of its own.
+//! How the data cache of a drive treats pages: what decides response time as a function of the
+//! cache's size, beside capacity, policy and write mode, which are those of every cache.
 //!
-//! For: the settings that decide response time as a function of the cache's size beside capacity,
-//! policy and write mode, which are those of every cache. Must never know: how they are carried
-//! out. The defaults are MQSim's data cache (`Data_Cache_Manager_Flash_Advanced`; Tavakkol et al.,
+//! The defaults are MQSim's data cache (`Data_Cache_Manager_Flash_Advanced`; Tavakkol et al.,
 //! FAST'18).
 
 use cachewright_device::ssd::params::AddressableBytes;

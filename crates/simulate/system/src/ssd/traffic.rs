@@ -1,20 +1,24 @@
 //! What moves inside the drive: commands, accesses to memory, transactions of flash.
 //!
-//! For: sending pages to and from memory and flash, and waiting for all parts of a command. Must
-//! never know: which pages are cached, or why one moves. Units: bytes, sectors, nanoseconds.
+//! A command, by the slot of its host interface, waits for all of its parts. A job is a transaction
+//! of flash that the cache asked for, by a number that is given out again once it is done. Nothing
+//! is allocated per command or job.
 
-use super::commands::HostCommands;
-use super::ids::{CacheJobId, PoolId};
-use super::jobs::{CacheJob, CacheJobs, DestageJob};
+use super::contents::{PoolId, Stamp};
+use cachewright_device::Command;
 use cachewright_device::ssd::dram::Dram;
 use cachewright_device::ssd::flash::{Backend, PageOp, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::{AddressLayout, PagePart};
-use cachewright_types::{Bytes, Nanos, TenantId};
+use cachewright_types::{BlockId, Bytes, Nanos, TenantId};
 use hashbrown::HashSet;
 
 /// Marks the tag of a flash transaction that is a job of the cache's own.
 const JOB: u64 = 1 << 63;
+
+/// The number of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheJobId(u32);
 
 /// What an access to memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,5 +240,192 @@ impl Traffic {
         self.memory.audit()?;
         self.flash.audit()?;
         self.commands.audit()
+    }
+}
+
+/// A command inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCommand {
+    /// As submitted.
+    pub tag: u64,
+    pub tenant: TenantId,
+    /// First byte that has no place yet (writes).
+    pub offset: u64,
+    /// Bytes from there.
+    pub length: u64,
+    /// Accesses to memory and pages of flash that it waits for.
+    parts_left: u32,
+    arrived_ns: u64,
+    open: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct HostCommands {
+    commands: Vec<HostCommand>,
+    open: usize,
+}
+
+impl HostCommands {
+    /// A command arrives.
+    pub fn arrive(&mut self, slot: Slot, now_ns: u64, command: &Command) {
+        let index = slot.0 as usize;
+        if index >= self.commands.len() {
+            self.commands.resize(index + 1, HostCommand::default());
+        }
+        let Command { tag, tenant, offset: Bytes(offset), length: Bytes(length), .. } = *command;
+        let (parts_left, arrived_ns, open) = (0, now_ns, true);
+        self.commands[index] =
+            HostCommand { tag, tenant, offset, length, parts_left, arrived_ns, open };
+        self.open += 1;
+    }
+
+    fn get_mut(&mut self, slot: Slot) -> &mut HostCommand {
+        &mut self.commands[slot.0 as usize]
+    }
+
+    pub fn get(&self, slot: Slot) -> &HostCommand {
+        &self.commands[slot.0 as usize]
+    }
+
+    /// When a command arrived.
+    pub fn arrived(&self, slot: Slot) -> u64 {
+        self.get(slot).arrived_ns
+    }
+
+    /// A command waits for more parts; one that is no write has nothing to place.
+    pub fn await_parts(&mut self, slot: Slot, parts: u32) {
+        let command = self.get_mut(slot);
+        command.parts_left += parts;
+        command.length = 0;
+    }
+
+    /// A write has placed what lies before `offset`, waits for more parts, and has `length` left.
+    pub fn placed(&mut self, slot: Slot, offset: u64, length: u64, parts: u32) {
+        let command = self.get_mut(slot);
+        command.parts_left += parts;
+        (command.offset, command.length) = (offset, length);
+    }
+
+    /// Whether a command waits for nothing.
+    pub fn idle(&self, slot: Slot) -> bool {
+        let command = self.get(slot);
+        command.parts_left == 0 && command.length == 0
+    }
+
+    /// A part is done; whether the whole command is, which is then forgotten.
+    pub fn part_done(&mut self, slot: Slot) -> bool {
+        let command = self.get_mut(slot);
+        assert!(command.parts_left > 0, "a command waits for each of its parts once");
+        command.parts_left -= 1;
+        let done = self.idle(slot);
+        if done {
+            self.leave(slot);
+        }
+        done
+    }
+
+    /// Forgets a command.
+    pub fn leave(&mut self, slot: Slot) {
+        self.get_mut(slot).open = false;
+        self.open -= 1;
+    }
+
+    /// Commands inside.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Commands inside are counted.
+    fn audit(&self) -> Result<(), String> {
+        let counted = self.commands.iter().filter(|command| command.open).count();
+        if counted == self.open {
+            return Ok(());
+        }
+        Err(format!("{counted} commands are inside, {} are counted", self.open))
+    }
+}
+
+/// A page of flash that is to stay in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillJob {
+    /// The command that reads it.
+    pub slot: Slot,
+    /// Where it stays.
+    pub pool: PoolId,
+    /// Its id there.
+    pub id: BlockId,
+    /// Which life of the id.
+    pub life: Stamp,
+    /// Sectors that come.
+    pub sectors: u64,
+}
+
+/// A page of memory on its way to flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DestageJob {
+    pub pool: PoolId,
+    /// Its id there.
+    pub id: BlockId,
+    /// Which life of the id; none when the page has left the cache.
+    pub life: Stamp,
+    /// Which write of it.
+    pub version: Stamp,
+    pub tenant: TenantId,
+    pub group: u16,
+    pub page: u32,
+    /// Sectors that go.
+    pub sectors: u64,
+    /// Its pool gives up space with it: it is in memory, not on its way there as others come in.
+    pub given_up: bool,
+}
+
+/// A transaction of flash that the cache asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheJob {
+    /// A page comes to memory.
+    Fill(FillJob),
+    /// A page goes to flash.
+    Destage(DestageJob),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct CacheJobs {
+    jobs: Vec<Option<CacheJob>>,
+    free: Vec<CacheJobId>,
+}
+
+impl CacheJobs {
+    fn insert(&mut self, job: CacheJob) -> CacheJobId {
+        match self.free.pop() {
+            Some(id) => {
+                self.jobs[id.0 as usize] = Some(job);
+                id
+            }
+            None => {
+                self.jobs.push(Some(job));
+                CacheJobId(self.jobs.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn get(&self, id: CacheJobId) -> Option<CacheJob> {
+        self.jobs.get(id.0 as usize).copied().flatten()
+    }
+
+    /// Takes a job away.
+    pub fn remove(&mut self, id: CacheJobId) -> Option<CacheJob> {
+        let job = self.jobs.get_mut(id.0 as usize)?.take();
+        if job.is_some() {
+            self.free.push(id);
+        }
+        job
+    }
+
+    /// Pages of a pool on their way to flash.
+    pub fn destages(&self, pool: PoolId) -> impl Iterator<Item = &DestageJob> {
+        self.jobs.iter().flatten().filter_map(move |job| match job {
+            CacheJob::Destage(job) if job.pool == pool => Some(job),
+            _ => None,
+        })
     }
 }

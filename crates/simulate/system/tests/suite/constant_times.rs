@@ -1,7 +1,5 @@
 //! A closed loop with constant times, worked by hand: a hit takes 100 us, a miss 5 ms.
-//!
-//! For: warm-up, repeats, noise, recorded pauses and windows of throughput without devices. Must
-//! never know: devices. Units: microseconds in traces.
+//! Times of traces are in microseconds.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_system::SignalNeeds;

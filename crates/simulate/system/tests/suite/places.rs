@@ -1,8 +1,8 @@
 //! A world of two devices that know which version of which block lies where.
 //!
-//! For: tests of machines whose every tenant has one block, so that a command's tenant names the
-//! block. Every command is checked when it begins: no block is read for another one, nothing is
-//! overwritten that is not elsewhere too.
+//! Every tenant has one block, so that a command's tenant names the block. Every command is checked
+//! when it begins: no block is read for another one, nothing is overwritten that is not elsewhere
+//! too.
 
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};

@@ -1,7 +1,7 @@
 //! Processes of a trace that send for themselves, and blocks that are still on their way.
 //!
-//! For: closed loops with recorded pauses, and what a hit is, worked by hand. Must never know:
-//! policies. Units: microseconds in traces; a miss takes 5 ms, a hit 100 us.
+//! Closed loops with recorded pauses, worked by hand: a miss takes 5 ms, a hit 100 us. Times of
+//! traces are in microseconds.
 
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
 use cachewright_system::machines::{InFlight, Layout};

@@ -3,7 +3,7 @@
 
 use cachewright_device::{AnyDevice, model};
 use cachewright_system::Recording;
-use cachewright_system::machines::service::{ratios, service_times};
+use cachewright_system::futures::{service_ratios, service_times};
 use cachewright_system::machines::{Layout, Requests};
 use cachewright_testkit::machines::{SHIFT, recorder, workload};
 use cachewright_types::Value;
@@ -38,7 +38,7 @@ fn a_queue_is_no_service() {
     let fast = times(&requests, device("fixed-latency", &FIXED));
     assert_eq!(fast, [100_000, 50_000, 0, 0, 0, 100_000]);
     let slow = vec![1_000_000, 100_000, 0, 0, 0, 250_000];
-    let found = ratios(&requests, &slow, &fast);
+    let found = service_ratios(&requests, &slow, &fast);
     assert_eq!(found, [10.0, 2.0, 1.0, 2.5]);
     assert_eq!(found.len(), recording.times_ns().len());
 }

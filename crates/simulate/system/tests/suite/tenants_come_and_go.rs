@@ -160,6 +160,9 @@ impl Decider for Told {
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.inner.clean(tenant, number)
     }
+    fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        self.inner.is_dirty(tenant, number)
+    }
     fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
         self.inner.background_ops(tenant, now_ns, plan);
         self.tell(plan);

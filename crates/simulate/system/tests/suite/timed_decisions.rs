@@ -5,8 +5,7 @@
 use cachewright_cache::WriteMode;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS};
-use cachewright_system::machines::settings::{Decision, Fill, WriteBack};
-use cachewright_system::machines::{Layout, MachineSettings};
+use cachewright_system::machines::{Decision, Fill, Layout, MachineSettings, WriteBack};
 use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_testkit::machines::{Loaded, Stack, lane, load, random, replay, signal_needs};

@@ -4,8 +4,7 @@
 
 use cachewright_system::SignalNeeds;
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
-use cachewright_system::machines::settings::{Decision, Fill, ReadAhead, WriteBack};
-use cachewright_system::machines::{Layout, MachineSettings};
+use cachewright_system::machines::{Decision, Fill, Layout, MachineSettings, ReadAhead, WriteBack};
 use cachewright_testkit::machines::{Stack, constant, engine_lane, load, random, replay};
 use cachewright_types::{Nanos, Op, Seed};
 

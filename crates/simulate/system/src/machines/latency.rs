@@ -1,10 +1,11 @@
-//! Where a request's time went.
+//! Where a request's time went: the parts of a response, along the chain of steps that ended last.
 //!
-//! For: the parts of a response, along the chain of steps that ended last. Must never know: how
-//! steps depend on each other. Units: nanoseconds. A step on a device adds the device's own parts
-//! under the device's role; time that no device explains has parts of its own.
+//! A step on a device adds the device's own parts under the device's role; time that no device
+//! explains has parts of its own.
 
 use cachewright_device::{Spent, SpentPart};
+use cachewright_steps::RequestAnswer;
+use cachewright_types::TenantId;
 
 /// Parts of a device.
 const DEVICE_PARTS: usize = SpentPart::ALL.len();
@@ -51,7 +52,7 @@ impl LatencyBreakdown {
     }
 
     /// Adds a wait.
-    pub fn wait(&mut self, wait: Wait, time_ns: u64) {
+    fn wait(&mut self, wait: Wait, time_ns: u64) {
         self.0[2 * DEVICE_PARTS + wait as usize] += time_ns;
     }
 
@@ -77,7 +78,7 @@ impl LatencyBreakdown {
     }
 
     /// The sum of all parts.
-    pub fn total_ns(&self) -> u64 {
+    fn total_ns(&self) -> u64 {
         self.0.iter().sum()
     }
 }
@@ -133,6 +134,61 @@ impl LatencySums {
             .chain(device("backing "))
             .chain(waits);
         names.zip(self.sums).filter(|(_, time)| *time > 0).collect()
+    }
+}
+
+/// When a request arrived, and where its time has gone until now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestTrail {
+    arrival_ns: u64,
+    /// Until when the time has parts.
+    until_ns: u64,
+    latency: LatencyBreakdown,
+}
+
+/// A request answered.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedAnswer {
+    /// As submitted.
+    pub tag: u64,
+    /// The tenant that sent it.
+    pub tenant: TenantId,
+    /// When it was submitted.
+    pub arrival_ns: u64,
+    /// When it was answered.
+    pub finish_ns: u64,
+    /// Where the time between went.
+    pub latency: LatencyBreakdown,
+}
+
+impl RequestTrail {
+    /// A request arrives.
+    pub fn new(arrival_ns: u64) -> RequestTrail {
+        let (until_ns, latency) = (arrival_ns, LatencyBreakdown::default());
+        RequestTrail { arrival_ns, until_ns, latency }
+    }
+
+    /// Puts the time that has no part yet under `wait`.
+    pub fn account(&mut self, wait: Wait, now_ns: u64) {
+        self.latency.wait(wait, now_ns - self.until_ns);
+        self.until_ns = now_ns;
+    }
+
+    /// A device has spent all the time that has no part yet.
+    pub fn spend(&mut self, role: Role, spent: &Spent, now_ns: u64) {
+        self.latency.spend(role, spent);
+        self.until_ns = now_ns;
+    }
+}
+
+impl TimedAnswer {
+    /// The answer to a request, given now.
+    pub fn new(answer: &RequestAnswer<RequestTrail>, now_ns: u64) -> TimedAnswer {
+        let RequestAnswer { tag, tenant, note, .. } = *answer;
+        let RequestTrail { arrival_ns, latency, .. } = note;
+        debug_assert!(!answer.failed, "no device of a simulation fails");
+        debug_assert_eq!(latency.total_ns(), now_ns - arrival_ns, "every nanosecond has a part");
+        TimedAnswer { tag, tenant, arrival_ns, finish_ns: now_ns, latency }
     }
 }
 
