@@ -5,11 +5,11 @@
 //! get a dedicated part of the data cache; tenants that want throughput or capacity share the rest.
 //! Taken from papers that compare with it: a dedicated part is an equal share, 1/N of the cache for
 //! N tenants. iCache calls it "a fixed-ratio cache allocation policy" and "dedicated cache space":
-//! `slot` is that ratio, in equal shares. Not here: its arbitration of queues, its channels by class (`cache.layout` assigns
-//! channels) and a policy by class.
+//! `slot` is that ratio, in equal shares. Not here: its arbitration of queues, its channels by
+//! class (`cache.layout` assigns channels) and a policy by class.
 //!
-//! Without a sensitive tenant all tenants share one pool. If all are, or with slots of one share all
-//! but one, the cache is divided equally. The others keep at least a block each.
+//! Without a sensitive tenant all tenants share one pool. If all are, or with slots of one share
+//! all but one, the cache is divided equally. The others keep at least a block each.
 
 use crate::registry::{Entry, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};

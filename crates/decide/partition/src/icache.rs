@@ -6,9 +6,10 @@
 //!
 //! What the paper leaves open: the cache is divided equally until every model has seen a full
 //! window. In abundance the paper leaves blocks idle, and so does `idle`; without it quotas sum to
-//! the cache. The idle blocks go to the tenant whose predicted OAP (before rounding) rose most since
-//! the last interval, the earlier tenant among equals. An OAP before the first prediction counts as 0. `spread` divides
-//! the idle blocks among all tenants in proportion to OAP. A prediction out of range is clamped.
+//! the cache. The idle blocks go to the tenant whose predicted OAP (before rounding) rose most
+//! since the last interval, the earlier tenant among equals. An OAP before the first prediction
+//! counts as 0. `spread` divides the idle blocks among all tenants in proportion to OAP. A
+//! prediction out of range is clamped.
 
 use crate::network::TrainedNetwork;
 use crate::registry::{Entry, Need, Registered};

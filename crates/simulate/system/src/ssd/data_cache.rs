@@ -7,8 +7,8 @@
 //!
 //! Writes go into memory while little enough is on the way to flash, otherwise they wait. A write
 //! that finds too much on its way to flash waits with what it has not placed; those that wait go on
-//! in their order when a write-back is done. With `write_waits = "victim"` a write is done only when
-//! flash has the dirty pages that it pushed out, too.
+//! in their order when a write-back is done. With `write_waits = "victim"` a write is done only
+//! when flash has the dirty pages that it pushed out, too.
 //!
 //! The drive queues commands at its host interface, and writes may wait, so that the cache sees a
 //! request later than it arrives: [`Account`] counts by the arrival of requests. It costs nothing

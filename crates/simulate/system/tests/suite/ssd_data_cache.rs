@@ -212,10 +212,10 @@ fn room_changes_hands_as_flash_takes_pages() {
     assert!(!drive.set_quotas(Nanos(later.0 * 2), &Quotas::Shared(64)), "the kind is fixed");
 }
 
-/// A cache of four pages and single writes of whole pages, one at a time: four find space, the fifth
-/// pushes out a dirty page, which is read from memory before the write's own data come in. The write
-/// is done then, or with `write_waits = "victim"` when that page is sent to its die and programmed:
-/// 750 us and a transfer later, less the 43 us in which its own data come in meanwhile.
+/// A cache of four pages and single writes of whole pages, one at a time: four find space, the
+/// fifth pushes out a dirty page, which is read from memory before the write's own data come in.
+/// The write is done then, or with `write_waits = "victim"` when that page is sent to its die and
+/// programmed: 750 us and a transfer later, less the 43 us in which its own data come in meanwhile.
 #[test]
 fn a_write_that_waits_is_done_when_flash_has_the_page_that_it_pushed_out() {
     use cachewright_cache::{Engine, Quotas, WriteMode};
