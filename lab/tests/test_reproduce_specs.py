@@ -61,7 +61,8 @@ def test_figures_of_mixes_that_are_not_given_are_left_out(folder: Path) -> None:
 
 
 def test_volumes_of_no_mix_make_no_figure_of_mixes(folder: Path) -> None:
-    assert [figure.name for figure in drive(folder, ("video",)).figures] == ["fig5"]
+    found = [figure.name for figure in drive(folder, ("video",)).figures]
+    assert sorted(found) == ["fig5", "overheads", "signs"], "made up, or arithmetic"
 
 
 def test_volumes_of_no_figure_are_refused(folder: Path) -> None:
@@ -81,6 +82,27 @@ def test_small_traces_show_their_own_mixes() -> None:
 def test_mixes_are_named_as_the_setup_has_them(folder: Path) -> None:
     change = ("mix-14.toml", '"Mix 14"', '"Mix 41"')
     refused(folder, "icache", change, "`mixes`: found `Mix 41`, expected one of Mix 1,")
+
+
+def test_a_figure_may_have_machines_schemes_and_mixes_of_its_own(folder: Path) -> None:
+    what = reproduce.load("icache", None, quick=False, specs=SPECS, traces=None)
+    assert isinstance(what, DriveMixes)
+    found = {figure.name: figure for figure in what.figures}
+    assert len(found["pairs"].mixes) == len({mix.name for mix in found["pairs"].mixes})
+    assert {len(mix.members) for mix in found["pairs"].mixes} == {2}
+    assert found["fig8"].mixes != found["pairs"].mixes, "no other figure has them"
+    assert what.machines["published"]["machine"]["write_waits"] == "victim"
+    assert "write_waits" not in what.machines["modern"]["machine"]
+    titles = [scheme.title for scheme in found["published"].schemes]
+    assert "mlcache, writes" in titles
+    assert "mlcache, writes" not in [scheme.title for scheme in found["fig8"].schemes]
+
+
+def test_names_of_a_figure_are_its_own(folder: Path) -> None:
+    change = ("published.toml", "[drive.published.", "[drive.modern.")
+    refused(folder, "icache", change, "found a second `modern`, expected other names than those of")
+    change = ("published.toml", 'write_waits = "victim"', 'write_waits = "never"')
+    refused(folder, "icache", change, "`drive.published`: found another machine of that name")
 
 
 def test_settings_of_a_figure_change_what_the_figure_says(folder: Path) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
+from cachewright._native import SpecError
 from cachewright.documents import load
 from cachewright.train import (
     ICacheTraining,
@@ -32,7 +33,7 @@ from cachewright.train import (
 )
 from cachewright.train.cutting import Cutting
 from cachewright.train.demand import Reading, Segments, TenantSegments
-from cachewright.train.mlcache import best_division, joint
+from cachewright.train.mlcache import best_division, joint, write_hits
 from cachewright.train.model_file import described
 from cachewright.train.reports import PartitionerReport
 
@@ -233,6 +234,18 @@ def test_the_best_division_is_that_of_trying_all(gains: list[list[int]]) -> None
     found = best_division(hits)
     assert sum(found) == 4
     assert worth(tuple(found)) == best
+
+
+def test_hits_of_writes_follow_from_their_distances() -> None:
+    # Nine bins over 32,768 pages: a cache of as many pages in nine granules has a bin for each.
+    reuse = np.array([[[4, 2, 0, 0, 0, 0, 0, 0, 3, 50]]], dtype=np.uint32)
+    assert write_hits(reuse, 9, 32_768)[0, :, 0].tolist() == [0, 4, 6, 6, 6, 6, 6, 6, 6, 9]
+    # Half the pages, thus half a bin for each: 2 of the first four distances, and so on.
+    assert write_hits(reuse, 9, 16_384)[0, :4, 0].tolist() == [0, 2, 4, 5]
+    # What is beyond the window misses, however large the cache.
+    assert write_hits(reuse, 2, 131_072)[0, :, 0].tolist() == [0, 9, 9]
+    with pytest.raises(SpecError, match="`hits`: found `reads`, expected one of `all`, `writes`"):
+        MLCacheTraining(hits="reads").check()
 
 
 def test_histograms_are_normalised_together() -> None:

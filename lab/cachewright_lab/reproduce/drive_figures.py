@@ -29,6 +29,7 @@ from cachewright_lab.report.drive_charts import by_size, mix_dots, scatter
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce.drive_mixes import BASE, DriveMixes, Outcome
 from cachewright_lab.reproduce.drive_specs import DriveFigure, Mix, Scheme, Setting
+from cachewright_lab.reproduce.features_alone import Line
 
 Measure = Callable[[Outcome], float]
 Mean = Callable[[Sequence[float]], float]
@@ -81,7 +82,15 @@ def cell(values: Sequence[float]) -> str:
 
 # Titles of the schemes that are compared, and of those that they are set beside.
 OURS = ("icache", "icache-x")
-BESIDE = ("shared", "equal", "costpi", "justitia", "mlcache")
+BESIDE = (
+    "shared",
+    "equal",
+    "costpi",
+    "costpi, 3 : 1",
+    "justitia",
+    "mlcache",
+    "mlcache, writes",
+)
 # Numbers of one replay, in the same order under each scheme; nothing where there is none.
 Numbers = Callable[[Outcome], Sequence[float | None]]
 
@@ -388,6 +397,10 @@ def of_tenants_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figu
             return [_labels(what, figure)]
         case "features-alone":
             return _features_alone(what, figure)
+        case "signs":
+            return [_signs(what, figure)]
+        case "overheads":
+            return [_overheads(figure)]
         case "models":
             return [_models(what, figure)]
         case "features":
@@ -524,7 +537,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
-    lines = what.alone[figure.name].lines
+    lines = what.alone[figure.name, figure.setting.machine].lines
     sizes = [size for size, _ in lines[0].points if size]
     rows, drawn = [], []
     for line in lines:
@@ -550,6 +563,85 @@ def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figur
         plain(figure.heading, "mean response (us) by cache size", headers, rows, 3),
         Figure(figure.name, figure.title, caption, chart),
     ]
+
+
+# What counts as a change of a response time.
+LEAST_CHANGE = 0.01
+
+
+def _signs(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return what each feature changes on each machine, and how many of the paper's signs hold.
+
+    A feature's sign holds where every tenant waits longer; that of the cache where responses are
+    shorter with the last size than with the first, on average over all tenants.
+    """
+    signed = [one["title"] for one in figure.document["series"] if one.get("sign") == "longer"]
+    rows, heads = [], []
+    for machine in figure.alone_on:
+        lines = what.alone[figure.name, machine].lines
+        changes = {key: ends[-1] / ends[0] - 1 for key, ends in _by_series(lines).items()}
+        by_cache = [_sized(line)[-1][1] / _sized(line)[0][1] - 1 for line in lines]
+        held = [
+            all(change >= LEAST_CHANGE for (own, _), change in changes.items() if own == series)
+            for series in signed
+        ]
+        held.append(mean(by_cache) <= -LEAST_CHANGE)
+        heads = [f"{series}, {workload}" for series, workload in changes]
+        cells = [*map(words.signed, changes.values()), words.signed(mean(by_cache))]
+        rows.append([machine, *cells, words.count(sum(held))])
+    small, large = (words.size(size) for size in _ends_of(what, figure))
+    title = (
+        f"change of the mean response at {small} from the first to the last value; "
+        f"signs of the paper that hold, of {len(signed) + 1}"
+    )
+    headers = ["machine", *heads, f"cache, to {large}", "signs"]
+    return plain(figure.heading, title, headers, rows, 1)
+
+
+def _by_series(lines: Sequence[Line]) -> dict[tuple[str, str], list[float]]:
+    """Return mean responses with the smallest cache by series and tenant, in order."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        found.setdefault((line.series, line.workload), []).append(_sized(line)[0][1])
+    return found
+
+
+def _sized(line: Line) -> list[tuple[int, float]]:
+    """Return the points of a line without the one of no cache."""
+    return [point for point in line.points if point[0]]
+
+
+def _ends_of(what: DriveMixes, figure: DriveFigure) -> tuple[int, int]:
+    points = _sized(what.alone[figure.name, figure.alone_on[0]].lines[0])
+    return points[0][0], points[-1][0]
+
+
+# Bytes of a number in f32.
+F32 = 4
+
+
+def _overheads(figure: DriveFigure) -> Table:
+    """Return what a scheme's model and counters take, by its own formulas."""
+    about = figure.document["network"]
+    inputs, units, steps, outputs = (
+        int(about[key]) for key in ("inputs", "units", "steps", "outputs")
+    )
+    operations = inputs * (inputs * units + units**2 + units) * steps
+    per_ns = about["clock_ghz"] * about["dmips_per_mhz"]
+    counted = figure.document["counters"]
+    addresses = counted["requests_per_hour"] / 3600
+    weights = 4 * units * (inputs + units) + units * outputs
+    biases = F32 * (4 * units + outputs)
+    rows_of_weights = 2 * 4 * units + outputs
+    tensors = 3
+    rows = [
+        ["operations of a prediction", words.count(operations)],
+        ["a prediction on a Cortex-R8", words.duration(operations / per_ns)],
+        ["addresses of a second", words.size(addresses * counted["bytes_per_address"])],
+        ["model, one scale per tensor", words.size(weights + biases + F32 * tensors)],
+        ["model, one scale per row", words.size(weights + biases + F32 * rows_of_weights)],
+    ]
+    return plain(figure.heading, "by the paper's formulas", ["of", "takes"], rows, 1)
 
 
 def _reports(
@@ -598,10 +690,25 @@ def _models(what: DriveMixes, figure: DriveFigure) -> Table:
     for title, guess in GUESSES:
         errors.append(_naive(naive, guess))
         rows.append([title, words.ratio(errors[-1]), words.NOTHING, words.NOTHING])
-    headers = ["model", "MSE", "stored in", "answer takes"]
+    granules, spread = figure.setting.granules, _label_variance(what, figure)
+    last = errors[len(figure.about["models"]) - 1]
+    for row, error in zip(rows, errors, strict=True):
+        units = [error * granules**2, error / spread if spread else 0.0]
+        row += [*map(words.significant, units), words.signed(error / last - 1)]
+    headers = ["model", "MSE", "stored in", "answer takes", "in granules squared"]
+    headers += ["in label variances", f"beside {figure.about['models'][-1]}"]
     title = f"means over {words.counted(len(figure.workloads), 'tenant')}, later part"
-    best = [set(), best_index(errors, highest=False), set(), set()]
+    best = [set(), best_index(errors, highest=False)] + [set[int]() for _ in headers[2:]]
     return Table(figure.heading, title, headers, rows, best)
+
+
+def _label_variance(what: DriveMixes, figure: DriveFigure) -> float:
+    """Return the variance of a tenant's labels around their mean, the mean over tenants."""
+    labels = [
+        what.segments(figure.setting, name).tenants[0].labels(_reading(figure.setting))
+        for name in figure.workloads
+    ]
+    return mean([float(each.var(axis=0).mean()) for each in labels])
 
 
 def _features(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -617,11 +724,16 @@ def _features(what: DriveMixes, figure: DriveFigure) -> Table:
         for features, reports in each.items()
     ]  # fmt: skip
     means = [sum(_over(reports, _mse)) for reports in each.values()]
+    for place, row in enumerate(rows):
+        others = min((*means[:place], *means[place + 1 :]), default=means[place])
+        row.append(words.signed(means[place] / others - 1))
     best: list[set[int]] = [set() for _ in range(len(names) + 1)] + [
-        best_index(means, highest=False)
+        best_index(means, highest=False),
+        set(),
     ]
     title = "MSE; intensity, write ratio, request size, unique ratio: 1 is seen"
-    return Table(figure.heading, title, ["features", *names, "mean"], rows, best)
+    headers = ["features", *names, "mean", "beside the best of the others"]
+    return Table(figure.heading, title, headers, rows, best)
 
 
 def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -754,6 +866,8 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             return [_interference(what, figure)]
         case "slowdown":
             return _slowdown(what, figure)
+        case "pairs":
+            return _pairs(what, figure)
         case "response":
             return _response(what, figure)
         case "fairness":
@@ -779,6 +893,26 @@ def _slowdown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     return _with(found, [*changes, *quotients(what, figure)])
 
 
+def _pairs(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return the max slowdowns of many mixes, and how far ours range beside others."""
+    found = _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
+    titles = {scheme.title: scheme for scheme in figure.schemes}
+    rows = []
+    for group, mixes in figure.groups():
+        for ours in [title for title in OURS if title in titles]:
+            for other in [title for title in BESIDE if title in titles]:
+                each = _relative(what, figure, mixes, titles[ours], titles[other], max_slowdown)
+                ends = (mean(each), statistics.median(each), min(each), max(each))
+                less = words.percent(sum(one < 0 for one in each) / len(each))
+                rows.append([group, ours, other, *map(words.signed, ends), less])
+    headers = ["mixes", "scheme", "beside", "mean", "median", "least", "greatest", "of them less"]
+    title = f"changes of the max slowdown over all {words.count(len(figure.mixes))} mixes"
+    table = plain(figure.heading, title, headers, rows, 3, "range")
+    changes = changes_beside(what, figure, max_slowdown)
+    response = changes_beside(what, figure, lambda one: one.slowdown_by_tenant, "response, beside")
+    return _with(found, [table, *changes, *response])
+
+
 def _response(what: DriveMixes, figure: DriveFigure, name: str = "") -> list[Table | Figure]:
     title = "mean response (us)"
     found = _by_mix(what, figure, title, lambda one: one.mean() / 1e3, name=name)
@@ -800,9 +934,26 @@ def _group(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         *_response(what, figure, "response"),
         *(part for tail in TAILS for part in _tail(what, figure, *tail)),
         *_fairness(what, figure, "fairness"),
+        *changes_beside(what, figure, lambda one: [one.fairness], "fairness, beside"),
         *_hits(what, figure, "hits"),
+        *changes_beside(what, figure, lambda one: [one.hit_ratio], "hits, beside"),
+        *_beside_alone(what, figure),
     ]
     return [*_slowdown(what, figure), *(part for part in rest if isinstance(part, Table))]
+
+
+def _beside_alone(what: DriveMixes, figure: DriveFigure) -> list[Table]:
+    """Return how far tenants' responses are from alone with the whole cache, by scheme."""
+    rows = []
+    for group, mixes in figure.groups():
+        for scheme in figure.schemes:
+            found = [one for mix in mixes for one in what.found(figure, mix, scheme)]
+            each = [slowdown - 1 for one in found for slowdown in one.slowdowns]
+            cells = [_signed(pick, each) for pick in (mean, min, max)]
+            rows.append([group, scheme.title, *cells])
+    title = "responses of tenants beside alone"
+    headers = ["mixes", "scheme", "mean", "at best", "at worst"]
+    return [plain(figure.heading, title, headers, rows, 2, "alone")]
 
 
 def _tail(what: DriveMixes, figure: DriveFigure, title: str, of: Of) -> list[Table | Figure]:

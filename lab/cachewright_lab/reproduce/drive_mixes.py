@@ -8,7 +8,7 @@ never know: how a figure is drawn, how anything is measured. `drive_specs` says 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from cachewright.train.reports import TenantReport
 from cachewright_lab.reproduce import drive_specs, features_alone
 from cachewright_lab.reproduce.drive_specs import (
     EACH,
-    JOINT,
+    JOINTS,
     RULE,
     SETTINGS,
     Common,
@@ -116,10 +116,15 @@ class DriveMixes:
     setup: Setup
     common: Common
     figures: Sequence[DriveFigure]
+    machines: Mapping[str, dict[str, Any]]
+    """Those of the setup and of figures, by name."""
+
     outcomes: dict[Asked, Outcome] = field(default_factory=dict)
     taught: dict[tuple[Setting, str, str, str, int], Taught] = field(default_factory=dict)
-    joint: dict[tuple[Setting, str], Taught] = field(default_factory=dict)
-    alone: dict[str, features_alone.Found] = field(default_factory=dict)
+    joint: dict[tuple[Setting, str, str], Taught] = field(default_factory=dict)
+    alone: dict[tuple[str, str], features_alone.Found] = field(default_factory=dict)
+    """Tenants of one feature, by figure and machine."""
+
     lessons: Lessons | None = None
 
     def count(self) -> int:
@@ -176,16 +181,16 @@ class DriveMixes:
             self._teach(lessons, threads, progress)
             self._replay(folder / RUNS, threads, progress)
             for figure in self.figures:
-                if figure.shows == "features-alone":
-                    machine = self._machine(figure.setting)
-                    self.alone[figure.name] = features_alone.run(
+                for name in figure.alone_on:
+                    machine = self._machine(replace(figure.setting, machine=name))
+                    self.alone[figure.name, name] = features_alone.run(
                         figure.about, figure.document, self.setup.kind, machine, folder,
                         (threads, progress),
                     )  # fmt: skip
 
     def _machine(self, setting: Setting) -> dict[str, Any]:
         """Return the tables of a stack that all its tenants share."""
-        stack = merged(self.common.stack, self.common.machines[setting.machine])
+        stack = merged(self.common.stack, self.machines[setting.machine])
         stack.pop("tenant", None)
         stack["cache"] = stack["cache"] | {"capacity": setting.cache}
         usual, scale = self.common.training.each, setting.time_scale
@@ -198,7 +203,7 @@ class DriveMixes:
 
     def _tenant(self, setting: Setting, member: Member) -> dict[str, Any]:
         path = next(one.path for one in self.setup.workloads if one.name == member.workload)
-        keys = self.common.machines[setting.machine].get("tenant", {}) | dict(member.keys)
+        keys = self.machines[setting.machine].get("tenant", {}) | dict(member.keys)
         scale = setting.time_scale
         times = {key: _scaled(keys[key], scale) for key in ("start", "stop") if key in keys}
         trace = os.fspath(path.resolve())
@@ -249,7 +254,7 @@ class DriveMixes:
         for setting, workload, *_ in self.lessons_asked():
             yield setting, workload
         for one in self.asked():
-            if one.scheme.model == JOINT:
+            if one.scheme.model in JOINTS:
                 for member in one.mix.members:
                     yield one.setting, member.workload
         for figure in self.figures:
@@ -278,12 +283,12 @@ class DriveMixes:
         trained = dict(zip(models, found, strict=True))
         self.taught.update({key: trained[model] for key, model in wanted.items()})
         pairs = {
-            (one.setting, one.mix.name): one.mix
+            (one.setting, one.mix.name, one.scheme.model): one.mix
             for one in self.asked()
-            if one.scheme.model == JOINT
+            if one.scheme.model in JOINTS
         }
         mixes: list[Job[Taught]] = [
-            partial(lessons.joint, setting, mix) for (setting, _), mix in pairs.items()
+            partial(lessons.joint, setting, mix, kind) for (setting, _, kind), mix in pairs.items()
         ]
         answers = each("training", mixes, threads, progress)
         self.joint.update(zip(pairs, answers, strict=True))
@@ -340,8 +345,8 @@ class DriveMixes:
                 tenant["model"] = os.fspath(taught.path)
                 if taught.updates:
                     tenant["model_updates"] = [os.fspath(path) for path in taught.updates]
-        if one.scheme.model == JOINT:
-            path = self.joint[one.setting, one.mix.name].path
+        if one.scheme.model in JOINTS:
+            path = self.joint[one.setting, one.mix.name, one.scheme.model].path
             stack["cache"] = stack["cache"] | {"model": os.fspath(path)}
         for tenant, part in zip(tenants, one.split, strict=False):
             tenant["weight"] = float(part)
@@ -393,4 +398,5 @@ def _folder(asked: Asked) -> str:
 def load(setup: Setup) -> DriveMixes:
     """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
     common = Common.of(setup)
-    return DriveMixes(setup, common, drive_specs.figures(setup, common))
+    figures = drive_specs.figures(setup, common)
+    return DriveMixes(setup, common, figures, drive_specs.machines(common, figures))

@@ -2,7 +2,9 @@
 
 For: reading `setup.toml` and the figures beside it. Must never know: how anything is run or drawn.
 Tables whose names begin with `quick_` or `bundled_` change or replace those without when the traces
-are others. Units as stacks have them; lengths of intervals in steps.
+are others. A figure may have machines, schemes and mixes of its own beside those of the setup:
+tables of the same names. One with mixes of its own shows those. Units as stacks have them; lengths
+of intervals in steps.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ from cachewright_lab.reproduce import specs, volumes
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 # Figures of mixes, and the rest.
-OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary", "group")
+OUTCOMES = (
+    "interference",
+    "slowdown",
+    "response",
+    "fairness",
+    "tail",
+    "hits",
+    "summary",
+    "group",
+    "pairs",
+)
 # Figures of mixes in several settings.
 SETTINGS = ("settings", "loads")
 SHOWN = (
@@ -30,14 +42,18 @@ SHOWN = (
     "sizes",
     "gains",
     "features-alone",
+    "signs",
+    "overheads",
     "models",
     "features",
     "elsewhere",
 )
 JOINT, EACH = "mlcache", "icache"
+# Models of all tenants together, by the hits that their labels count.
+JOINTS = {JOINT: "all", "mlcache-writes": "writes"}
 # Keys that a setting may change: of training, of the partitioner.
 TRAINING = ("from_off", "least_gain", "gain_of", "share", "retrain_every")
-RULE = ("spread", "reserve")
+RULE = ("spread", "idle", "reserve")
 Table = dict[str, Any]
 
 
@@ -107,6 +123,9 @@ class DriveFigure(FigureSpec):
     schemes: tuple[Scheme, ...]
     seeds: int
     settings: tuple[tuple[str, Setting], ...]
+    machines: Mapping[str, Table]
+    """Machines of its own, beside those of the setup."""
+
     about: Mapping[str, Any]
     document: Mapping[str, Any]
 
@@ -141,6 +160,16 @@ class DriveFigure(FigureSpec):
     def alone(self) -> tuple[Mix, ...]:
         """Its workloads as mixes of one tenant."""
         return tuple(Mix(name, (Member(name, name, ()),)) for name in self.workloads)
+
+    @property
+    def alone_on(self) -> tuple[str, ...]:
+        """The machines on which tenants that differ in one feature run for it."""
+        match self.shows:
+            case "features-alone":
+                return (self.setting.machine,)
+            case "signs":
+                return tuple(str(one) for one in self.about["machines"])
+        return ()
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -190,18 +219,39 @@ class Common:
     def of(setup: Setup) -> Common:
         """Return what `setup.toml` says. Errors: `SpecError` for a key that is missing."""
         path = setup.folder / SETUP
+        for key in ("scheme", setup.key("mix")):
+            specs.key(path, setup.document, key)
+        training = Training.of(path, setup.table("training"))
+        empty = Common(setup.table("stack"), {}, training, (), ())
+        return empty.with_own(path, {**setup.document, "drive": setup.table("drive")}, setup)
 
+    def with_own(self, path: Path, document: Mapping[str, Any], setup: Setup) -> Common:
+        """Return this with the machines, schemes and mixes of a document behind its own.
+
+        Errors: `SpecError` for a key that is missing, or a name that is taken.
+        """
         known = {one.name for one in setup.workloads}
-        tables = specs.key(path, setup.document, setup.key("mix"))
+        tables = document.get(setup.key("mix"), ())
         there = [one for one in tables if not set(one.get("tenants", [])) & set(setup.absent)]
         mixes = [_mix(path, one, known) for one in there]
-        schemes = [_scheme(path, one) for one in specs.key(path, setup.document, "scheme")]
-        stack, machines = setup.table("stack"), setup.table("drive")
-        training = Training.of(path, setup.table("training"))
+        schemes = [_scheme(path, one) for one in document.get("scheme", ())]
+        over = {} if setup.whole else document.get(setup.key("drive"), {})
+        machines = merged(document.get("drive", {}), over)
         if setup.kind == GIVEN:
-            shares = specs.key(path, setup.document, "given_span")
+            shares = specs.key(setup.folder / SETUP, setup.document, "given_span")
             machines = {name: _paced(one, setup, shares) for name, one in machines.items()}
-        return Common(stack, machines, training, tuple(mixes), tuple(schemes))
+        taken = [one.name for one in self.mixes] + [one.title for one in self.schemes]
+        for name in (*machines, *(one.name for one in mixes), *(one.title for one in schemes)):
+            if name in self.machines or name in taken:
+                raise SpecError(f"{path}: found a second `{name}`, expected other names than those "
+                                f"of {SETUP}")  # fmt: skip
+        return Common(
+            self.stack,
+            self.machines | machines,
+            self.training,
+            (*self.mixes, *mixes),
+            (*self.schemes, *schemes),
+        )
 
 
 def _paced(machine: Table, setup: Setup, shares: Mapping[str, Any]) -> Table:
@@ -221,7 +271,22 @@ def figures(setup: Setup, common: Common) -> list[DriveFigure]:
     found = [
         _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
     ]
-    return [one for one in found if one.pairs or one.mixes or one.shows == "features-alone"]
+    alone = ("features-alone", "signs", "overheads")
+    return [one for one in found if one.pairs or one.mixes or one.shows in alone]
+
+
+def machines(common: Common, found: Sequence[DriveFigure]) -> dict[str, Table]:
+    """Return the machines of the setup and of figures by name.
+
+    Errors: `SpecError` for two figures that call different machines alike.
+    """
+    known = dict(common.machines)
+    for figure in found:
+        for name, table in figure.machines.items():
+            if known.setdefault(name, table) != table:
+                raise SpecError(f"{figure.name}: `drive.{name}`: found another machine of that "
+                                "name, expected the same in every figure")  # fmt: skip
+    return known
 
 
 def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:
@@ -241,7 +306,7 @@ def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:
 def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
     model = table.get("model")
     if model is not None:
-        among(path, "model", model, (JOINT, EACH))
+        among(path, "model", model, (*JOINTS, EACH))
     title, partition = (str(specs.key(path, table, key)) for key in ("title", "partition"))
     return Scheme(title, partition, model, bool(table.get("bound", False)))
 
@@ -252,7 +317,12 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
     if not setup.whole:
         own = f"{setup.kind}_"
         about |= {k.removeprefix(own): v for k, v in about.items() if k.startswith(own)}
-    among(path, "machine", about.get("machine", "modern"), common.machines)
+    shared, common = common, common.with_own(path, document, setup)
+    about.setdefault("mixes", [str(one["name"]) for one in document.get(setup.key("mix"), ())])
+    if not about["mixes"]:
+        del about["mixes"]
+    for name in (about.get("machine", "modern"), *about.get("machines", ())):
+        among(path, "machine", name, common.machines)
     setting = _usual(about, common)
     if "pairs" in about:
         missing = set(setup.absent)
@@ -270,22 +340,31 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
     return DriveFigure(
         **fields,
         setting=setting,
-        mixes=_mixes(path, about, setup, common),
+        mixes=_mixes(path, about, document, setup, common),
         schemes=schemes,
         seeds=min(seeds, common.training.seeds),
         settings=tuple(_setting(path, one, setting) for one in others),
+        machines={k: v for k, v in common.machines.items() if k not in shared.machines},
         about=about,
         document=document,
     )
 
 
-def _mixes(path: Path, about: Mapping[str, Any], setup: Setup, common: Common) -> tuple[Mix, ...]:
+def _mixes(
+    path: Path,
+    about: Mapping[str, Any],
+    document: Mapping[str, Any],
+    setup: Setup,
+    common: Common,
+) -> tuple[Mix, ...]:
     """Return the mixes that a figure names, by name or by number of tenants, else all.
 
     A figure of named mixes shows all that small traces make instead. Mixes and pairs of given
     traces are those named, or none.
     """
-    tables = [one for key in ("mix", setup.key("mix")) for one in setup.document.get(key, [])]
+    documents = (setup.document, document)
+    keys = ("mix", setup.key("mix"))
+    tables = [one for of in documents for key in keys for one in of.get(key, [])]
     for name in about.get("mixes", ()):
         among(path, "mixes", name, {str(one.get("name")) for one in tables})
     if "pairs" in about and not about["pairs"]:

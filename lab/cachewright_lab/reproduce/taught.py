@@ -21,7 +21,7 @@ from cachewright.train import ICacheTraining, train_icache, train_mlcache
 from cachewright.train.demand import Segments
 from cachewright.train.reports import ModelReport, PartitionerReport, TenantReport
 from cachewright_lab.reproduce import recut
-from cachewright_lab.reproduce.drive_specs import TRAINING, Mix, Setting, Training
+from cachewright_lab.reproduce.drive_specs import JOINTS, TRAINING, Mix, Setting, Training
 
 if TYPE_CHECKING:
     from cachewright.types import Progress
@@ -114,13 +114,16 @@ class Lessons:
             train_icache(self.segments(setting, workload), folder, how, progress=progress)
         return _taught(folder)
 
-    def joint(self, setting: Setting, mix: Mix, progress: Progress | None = None) -> Taught:
-        """Return the model of a mix, trained unless it is there."""
-        how = replace(self.training.joint, granules=setting.granules)
+    def joint(
+        self, setting: Setting, mix: Mix, kind: str, progress: Progress | None = None
+    ) -> Taught:
+        """Return the model of a mix of a kind of `JOINTS`, trained unless it is there."""
+        how = replace(self.training.joint, granules=setting.granules, hits=JOINTS[kind])
         own = [self.segments(setting, member.workload) for member in mix.members]
         names = [member.name for member in mix.members]
         keys = [self._key(self.basis(setting), member.workload) for member in mix.members]
-        key = _hash([keys, names, asdict(how)])
+        said = {name: item for name, item in asdict(how).items() if (name, item) != ("hits", "all")}
+        key = _hash([keys, names, said])
         folder = self.folder / f"{mix.name.replace(' ', '-').lower()}-mlcache-{key}"
         if not (folder / REPORT).is_file():
             together = recut.together(names, own)

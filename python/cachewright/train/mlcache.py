@@ -4,9 +4,9 @@ For: `train_mlcache`, and the best division of an interval found offline. Must n
 replay is timed, how networks learn. Source: MLCache (Liu et al., ICCAD 2020; TPDS 2023) as
 replicated in ANN-for-MLCache: 10 bins of write reuse per tenant, all normalised together, through
 two ReLU layers of 256 units, Adam at 1e-4 for 200 epochs, inputs scaled min-max, softmax. Ours:
-labels are the divisions with the most hits (the replication does not say which were taken), the
-most even one among equals; what is made small is the cross entropy of the shares; the epoch that
-says the validation part best is kept.
+labels are the divisions with the most hits (the replication does not say which were taken), of all
+accesses or of writes alone, the most even one among equals; what is made small is the cross entropy
+of the shares; the epoch that says the validation part best is kept.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachewright import _native
+from cachewright._native import SpecError
 from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import Cutting
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
     from cachewright.types import Progress
 
+HITS = ("all", "writes")
+# Pages of the window of write reuse, and the bins that cover it; one more is beyond.
+WINDOW, BINS = 32_768, 9
 NETWORK = Network(MLP, (256, 256), "shares", SHARES)
 
 
@@ -58,11 +62,16 @@ class MLCacheTraining:
     epochs: int = 200
     batch: int = 8
     rate: float = 1e-4
+    hits: str = "all"
+    """Which hits a label counts: of `all` accesses, or of `writes` alone."""
 
     def check(self) -> None:
         """Check settings. Errors: `SpecError`."""
         checks.part("share", self.share)
         checks.counts(granules=self.granules, epochs=self.epochs, batch=self.batch)
+        if self.hits not in HITS:
+            expected = ", ".join(f"`{one}`" for one in HITS)
+            raise SpecError(f"`hits`: found `{self.hits}`, expected one of {expected}")
 
 
 def best_division(hits: NDArray[np.int64]) -> list[int]:
@@ -89,6 +98,23 @@ def best_division(hits: NDArray[np.int64]) -> list[int]:
         division.append(int(choice[left]))
         left -= division[-1]
     return [left, *reversed(division)]
+
+
+def write_hits(reuse: NDArray[np.uint32], granules: int, capacity: int) -> NDArray[np.int64]:
+    """Return the writes that a cache of writes alone would hold [tenant, granules, interval].
+
+    `reuse` is [tenant, interval, bin]: a write whose distance is no more than the size hits. Within
+    a bin distances are taken as even; what lies beyond the window misses.
+    """
+    import numpy as np
+
+    within = np.cumsum(reuse[:, :, :BINS].astype(np.float64), axis=2)
+    within = np.concatenate([np.zeros_like(within[:, :, :1]), within], axis=2)
+    places = np.minimum(np.arange(granules + 1) / granules * capacity / WINDOW, 1.0) * BINS
+    low = np.minimum(places.astype(np.int64), BINS - 1)
+    part = places - low
+    found = within[:, :, low] + (within[:, :, low + 1] - within[:, :, low]) * part
+    return np.moveaxis(np.rint(found).astype(np.int64), 2, 1)
 
 
 def joint(reuse: NDArray[np.uint32]) -> NDArray[np.float32]:
@@ -161,6 +187,8 @@ class _Course:
         reuse = np.stack([tenant.reuse for tenant in found.tenants])
         # An interval that the replay ends in has a histogram, but may have no step.
         reuse = reuse[:, : len(hits)]
+        if how.hits == "writes":
+            hits = np.moveaxis(write_hits(reuse, how.granules, found.capacity_blocks), 2, 0)
         divisions = np.array([best_division(one) for one in hits])
         inputs = joint(reuse)
         best = np.asarray(divisions / how.granules, dtype=np.float32)

@@ -5,10 +5,11 @@
 //! blocks; demands in granules, which are equal parts of the cache.
 //!
 //! What the paper leaves open: the cache is divided equally until every model has seen a full
-//! window. In abundance the paper leaves blocks idle; quotas here sum to the cache. The idle blocks
-//! go to the tenant whose predicted OAP (before rounding) rose most since the last interval, the
-//! earlier tenant among equals. An OAP before the first prediction counts as 0. `spread` divides
-//! the idle blocks among all tenants in proportion to OAP. A prediction out of range is clamped.
+//! window. In abundance the paper leaves blocks idle, and so does `idle`; without it quotas sum to
+//! the cache. The idle blocks go to the tenant whose predicted OAP (before rounding) rose most
+//! since the last interval, the earlier tenant among equals. An OAP before the first prediction
+//! counts as 0. `spread` divides the idle blocks among all tenants in proportion to OAP. A
+//! prediction out of range is clamped.
 
 use crate::network::TrainedNetwork;
 use crate::registry::{Entry, Need, Registered};
@@ -31,6 +32,8 @@ declare! {
         carried: bool = false, "";
         /// divide granules beyond all demands by OAP; otherwise to the fastest-growing tenant
         spread: bool = false, "";
+        /// leave granules beyond all demands to no tenant, as published; goes before `spread`
+        idle: bool = false, "";
         /// reserve of each tenant, in granules divided by the number of tenants
         reserve: f64 = 1.0, "granules / tenants", 0.0 ..= 1000.0;
     }
@@ -118,8 +121,11 @@ impl Partitioner for ICache {
         let clamped = |share: f64| share.clamp(0.0, 1.0).max(0.0);
         let oaps = predictions.iter().map(|p| clamped(p.oap_share).max(clamped(p.mbp_share)));
         let fastest = self.fastest_growing(oaps.collect());
-        let remains =
-            if self.settings.spread { SurplusRule::Spread } else { SurplusRule::To(fastest) };
+        let remains = match (self.settings.idle, self.settings.spread) {
+            (true, _) => SurplusRule::Idle,
+            (false, true) => SurplusRule::Spread,
+            (false, false) => SurplusRule::To(fastest),
+        };
         let (state, mut quotas) = allocate(&self.demands, granules, total_blocks, remains);
         self.resources = Some(state);
         let floor = self.floor_blocks(tenants.len(), total_blocks);
@@ -219,6 +225,8 @@ pub enum SurplusRule {
     To(usize),
     /// To all tenants, in proportion to OAP.
     Spread,
+    /// To no tenant.
+    Idle,
 }
 
 /// Divides `total_blocks` of `granules` granules by the state of the cache.
@@ -236,12 +244,14 @@ pub fn allocate(
     let (sum_mbp, sum_oap) = (mbps.iter().sum::<f64>(), oaps.iter().sum::<f64>());
     let quotas = match (state, remains) {
         (ResourceState::Abundant, SurplusRule::Spread) => share::proportional(total_blocks, &oaps),
-        (ResourceState::Abundant, SurplusRule::To(tenant)) => {
+        (ResourceState::Abundant, SurplusRule::To(_) | SurplusRule::Idle) => {
             let idle = f64::from(granules) - sum_oap;
             let weights: Vec<f64> = oaps.iter().copied().chain([idle]).collect();
             let mut quotas = share::proportional(total_blocks, &weights);
             let idle = quotas.pop().unwrap_or(0);
-            if let Some(quota) = quotas.get_mut(tenant) {
+            if let SurplusRule::To(tenant) = remains
+                && let Some(quota) = quotas.get_mut(tenant)
+            {
                 *quota += idle;
             }
             quotas
@@ -555,6 +565,8 @@ mod tests {
         assert_eq!(alone, (ResourceState::Abundant, vec![300, 700]));
         let all = allocate(&demand_cases, 10, 1000, SurplusRule::Spread);
         assert_eq!(all, (ResourceState::Abundant, vec![600, 400]));
+        let idle = allocate(&demand_cases, 10, 1000, SurplusRule::Idle);
+        assert_eq!(idle, (ResourceState::Abundant, vec![300, 200]), "as published: 500 stay free");
         let full = allocate(&demands(&[(1, 8), (1, 2)]), 10, 1000, SurplusRule::To(1));
         assert_eq!(full, (ResourceState::Abundant, vec![800, 200]), "OAPs fill it exactly");
     }

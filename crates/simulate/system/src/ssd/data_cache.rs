@@ -7,7 +7,8 @@
 //!
 //! Writes go into memory while little enough is on the way to flash, otherwise they wait. A write
 //! that finds too much on its way to flash waits with what it has not placed; those that wait go on
-//! in their order when a write-back is done.
+//! in their order when a write-back is done. With `write_waits = "victim"` a write is done only
+//! when flash has the dirty pages that it pushed out, too.
 //!
 //! The drive queues commands at its host interface, and writes may wait, so that the cache sees a
 //! request later than it arrives: [`Account`] counts by the arrival of requests. It costs nothing
@@ -16,7 +17,7 @@
 use super::contents::{CacheContents, PoolId, Stamp};
 use super::destager::Destager;
 use super::division::DriveDivision;
-use super::params::{DataCacheParams, WriteBack};
+use super::params::{DataCacheParams, WriteBack, WriteWaits};
 use super::traffic::{CacheJob, DestageJob, FillJob, FlashTag, HostCommand, Traffic, Transfer};
 use crate::series::QuotaState;
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
@@ -203,7 +204,15 @@ impl<P: Policy> DataCache<P> {
                 self.reader.filled(now, &job, &mut self.parts);
                 self.part_done(job.slot, done.spent, finished);
             }
-            Some(CacheJob::Destage(job)) => self.destaged(now, &job),
+            Some(CacheJob::Destage(job)) => {
+                if let Some(slot) = job.waiter {
+                    let mut spent = done.spent;
+                    let inside_ns = now - self.parts.traffic.commands.arrived(slot);
+                    spent.add(SpentPart::Queue, inside_ns - spent.total_ns());
+                    self.part_done(slot, spent, finished);
+                }
+                self.destaged(now, &job);
+            }
             None => {}
         }
     }
@@ -362,15 +371,16 @@ struct DriveCacheParts<P> {
 impl<P: Policy> DriveCacheParts<P> {
     /// A page has left the cache; a dirty one goes to flash.
     #[inline]
-    fn evict(&mut self, now: u64, pool: PoolId, id: BlockId, dirty: bool) {
-        self.destager.evict(now, pool, id, dirty, &mut self.contents, &mut self.traffic);
+    fn evict(&mut self, now: u64, pool: PoolId, id: BlockId, dirty: bool, waiter: Option<Slot>) {
+        let (contents, traffic) = (&mut self.contents, &mut self.traffic);
+        self.destager.evict(now, pool, id, dirty, waiter, contents, traffic);
     }
 
     /// A page of a tenant is about to come in.
     #[inline]
-    fn make_space(&mut self, now: u64, tenant: TenantId) {
+    fn make_space(&mut self, now: u64, tenant: TenantId, waiter: Option<Slot>) {
         let (contents, traffic) = (&mut self.contents, &mut self.traffic);
-        self.division.make_space(now, tenant, contents, traffic, &mut self.destager);
+        self.division.make_space(now, tenant, waiter, contents, traffic, &mut self.destager);
     }
 
     /// A pool may use less space than it has.
@@ -479,7 +489,7 @@ impl ReadPath {
         }
         let id = cached.unwrap_or_else(|| parts.contents.intern(tenant, number));
         if cached.is_none() {
-            parts.make_space(now, tenant);
+            parts.make_space(now, tenant, None);
         }
         let access = BlockAccess { block: id, tenant, write: false, future: Future::None };
         let outcome = parts.contents.engine_mut().access(access);
@@ -491,7 +501,7 @@ impl ReadPath {
             }
             Verdict::Admit { evicted } => {
                 if let Some(evicted) = evicted {
-                    parts.evict(now, pool, evicted, outcome.writeback);
+                    parts.evict(now, pool, evicted, outcome.writeback, None);
                 }
                 parts.contents.enter(pool, id);
             }
@@ -539,6 +549,7 @@ fn ask_flash<P: Policy>(
 #[derive(Clone, Debug)]
 struct WritePath {
     write_back: WriteBack,
+    waits: WriteWaits,
     /// Writes that wait, by pool.
     held: Vec<VecDeque<Slot>>,
     /// Pages written within the current window.
@@ -553,6 +564,7 @@ impl WritePath {
     fn new(pools: usize, params: &DataCacheParams) -> WritePath {
         WritePath {
             write_back: params.write_back,
+            waits: params.write_waits,
             held: vec![VecDeque::new(); pools],
             recent: HashSet::default(),
             next_window_ns: 0,
@@ -633,8 +645,9 @@ impl WritePath {
         let pool = parts.contents.pool_of(tenant);
         parts.traffic.note_written(number);
         let id = parts.contents.intern(tenant, number);
+        let waiter = (self.waits == WriteWaits::Victim).then_some(slot);
         if parts.division.is_elastic() && lets_in(tenant, id, parts) {
-            parts.make_space(now, tenant);
+            parts.make_space(now, tenant, waiter);
         }
         let was_dirty = parts.contents.engine().is_dirty(tenant, id);
         let access = BlockAccess { block: id, tenant, write: true, future: Future::None };
@@ -651,7 +664,7 @@ impl WritePath {
             }
             Verdict::Admit { evicted } => {
                 if let Some(evicted) = evicted {
-                    parts.evict(now, pool, evicted, outcome.writeback);
+                    parts.evict(now, pool, evicted, outcome.writeback, waiter);
                 }
                 parts.contents.enter(pool, id);
             }

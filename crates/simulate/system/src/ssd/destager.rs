@@ -9,6 +9,7 @@ use super::params::{DataCacheParams, WriteBack};
 use super::traffic::{CacheJob, DestageJob, Traffic};
 use cachewright_cache::index::BlockAddress;
 use cachewright_device::ssd::flash::PageOp;
+use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::PagePart;
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Bytes, TenantId};
@@ -66,21 +67,25 @@ impl Destager {
         }
     }
 
-    /// A page has left the cache; a dirty one goes to flash.
+    /// A page has left the cache; a dirty one goes to flash, and a waiter waits until it is there.
     pub fn evict<P: Policy>(
         &mut self,
         now: u64,
         pool: PoolId,
         id: BlockId,
         dirty: bool,
+        waiter: Option<Slot>,
         contents: &mut CacheContents<P>,
         traffic: &mut Traffic,
     ) {
         let page = contents.leave(pool, id);
         if dirty {
             let job = job_of(pool, id, &page, contents, traffic);
-            let job = DestageJob { life: Stamp::NONE, ..job };
+            let job = DestageJob { life: Stamp::NONE, waiter, ..job };
             self.count(&job);
+            if let Some(slot) = waiter {
+                traffic.commands.await_victim(slot);
+            }
             traffic.read_out(now, job);
         }
         contents.release(pool, id);
@@ -115,8 +120,9 @@ impl Destager {
         contents.engine_mut().clean(tenant, id);
         let page = contents.page(pool, id);
         let (life, version, sectors) = (page.life, page.version, page.sectors);
-        let (group, page, given_up) = (part.group, part.page, false);
-        let job = DestageJob { pool, id, life, version, tenant, group, page, sectors, given_up };
+        let (group, page, given_up, waiter) = (part.group, part.page, false, None);
+        let job =
+            DestageJob { pool, id, life, version, tenant, group, page, sectors, given_up, waiter };
         self.count(&job);
         let whole = PagePart { sectors, ..*part };
         traffic.push_job(CacheJob::Destage(job), tenant, PageOp::Write, &whole);
@@ -203,5 +209,16 @@ fn job_of<P: Policy>(
     let CachedPage { sectors, life, version, .. } = *page;
     let BlockAddress { tenant, number } = contents.address(pool, id);
     let (group, page) = traffic.layout().locate(number);
-    DestageJob { pool, id, life, version, tenant, group, page, sectors, given_up: false }
+    DestageJob {
+        pool,
+        id,
+        life,
+        version,
+        tenant,
+        group,
+        page,
+        sectors,
+        given_up: false,
+        waiter: None,
+    }
 }

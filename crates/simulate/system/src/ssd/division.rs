@@ -91,7 +91,7 @@ impl DriveDivision {
                 engine.set_quotas(quotas, &mut |pool, id, dirty| evicted.push((pool, id, dirty)));
                 for (pool, id, dirty) in evicted {
                     let pool = PoolId(pool as u16);
-                    destager.evict(now, pool, id, dirty, contents, traffic);
+                    destager.evict(now, pool, id, dirty, None, contents, traffic);
                     self.given_up_pages += u64::from(dirty);
                 }
             }
@@ -198,18 +198,19 @@ impl DriveDivision {
         self.elastic.is_some()
     }
 
-    /// A page of a tenant is about to come in.
+    /// A page of a tenant is about to come in; a waiter waits for what leaves for it.
     #[inline]
     pub fn make_space<P: Policy>(
         &mut self,
         now: u64,
         tenant: TenantId,
+        waiter: Option<Slot>,
         contents: &mut CacheContents<P>,
         traffic: &mut Traffic,
         destager: &mut Destager,
     ) {
         if let Some(elastic) = &mut self.elastic {
-            elastic.make_space(now, tenant, contents, traffic, destager);
+            elastic.make_space(now, tenant, waiter, contents, traffic, destager);
         }
     }
 
@@ -338,11 +339,13 @@ impl Elastic {
         self.held.extend(tenants.map(|tenant| contents.engine().occupancy(tenant)));
     }
 
-    /// A page of a tenant is about to come in: its pool gets space, unless it gives of its own.
+    /// A page of a tenant is about to come in: its pool gets space, unless it gives of its own. A
+    /// waiter waits for all dirty pages that leave for it.
     pub fn make_space<P: Policy>(
         &mut self,
         now: u64,
         tenant: TenantId,
+        waiter: Option<Slot>,
         contents: &mut CacheContents<P>,
         traffic: &mut Traffic,
         destager: &mut Destager,
@@ -353,7 +356,7 @@ impl Elastic {
             if let Some(victim) = self.choice.victim.or_else(|| largest_holder(&self.held)) {
                 let pages = self.choice.blocks;
                 let victim = PoolId(victim as u16);
-                self.free += take_from(now, victim, pages, contents, traffic, destager);
+                self.free += take_from(now, victim, pages, waiter, contents, traffic, destager);
             }
             self.choice.blocks = 0;
         }
@@ -361,7 +364,7 @@ impl Elastic {
             self.note_held(contents);
             if let Some(victim) = largest_holder(&self.held) {
                 let victim = PoolId(victim as u16);
-                self.free += take_from(now, victim, 1, contents, traffic, destager);
+                self.free += take_from(now, victim, 1, waiter, contents, traffic, destager);
             }
         }
         if self.free > 0 {
@@ -404,6 +407,7 @@ fn take_from<P: Policy>(
     now: u64,
     pool: PoolId,
     pages: u32,
+    waiter: Option<Slot>,
     contents: &mut CacheContents<P>,
     traffic: &mut Traffic,
     destager: &mut Destager,
@@ -411,7 +415,7 @@ fn take_from<P: Policy>(
     let (size, _) = contents.size(pool);
     let given = pages.min(size);
     for (id, dirty) in contents.resize(pool, size - given) {
-        destager.evict(now, pool, id, dirty, contents, traffic);
+        destager.evict(now, pool, id, dirty, waiter, contents, traffic);
     }
     given
 }

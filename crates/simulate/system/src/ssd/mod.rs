@@ -4,7 +4,7 @@
 //! cost time; partitioners change its quotas from outside. Source: the data cache of MQSim
 //! (Tavakkol et al., FAST'18); choices are settings here, differences in docs/design/devices.md.
 //! Invariants (audited): a dirty page is in the cache; bytes on their way to flash are those of the
-//! write-backs under way; a write waits only while they are at their limit; while space changes
+//! write-backs under way; a write is placed unless they are at their limit; while space changes
 //! hands memory holds no more than its size.
 //!
 //! A command's reads and writes ([`data_cache`]) become accesses to memory and pages of flash
@@ -24,4 +24,4 @@ pub use cached_drive::{
     AnyCachedDrive, BuildError, CachedParts, CachedSsd, DataCached, DriveDescription, build, cached,
 };
 pub use data_cache::{CacheStats, DataCache};
-pub use params::{DataCacheParams, Handover, WriteBack};
+pub use params::{DataCacheParams, Handover, WriteBack, WriteWaits};

@@ -21,6 +21,16 @@ choices! {
 }
 
 choices! {
+    /// What a write waits for beside its own data.
+    pub enum WriteWaits {
+        /// Nothing: it is done when its data are in memory.
+        Never = "never",
+        /// The dirty pages that it pushed out: it is done when flash has them.
+        Victim = "victim",
+    }
+}
+
+choices! {
     /// How room changes hands when the cache is divided anew.
     pub enum Handover {
         /// A tenant above its target gives up its least recent pages, at most `shrink_depth` of
@@ -40,6 +50,8 @@ declare! {
             read_fill: bool = false, "-"; "MQSim WRITE_CACHE: no; WRITE_READ_CACHE: yes";
             /// when a dirty page is written to flash
             write_back: WriteBack = WriteBack::Eager, "-"; "MQSim, kept";
+            /// what a write waits for beside its own data
+            write_waits: WriteWaits = WriteWaits::Never, "-"; "MQSim, kept";
             /// a page written again within this time is hot and waits for eviction (eager)
             hot_window: Nanos = Nanos(1_000_000_000), "time", 0 ..= 1e15; "MQSim, kept";
             /// share of dirty pages above which write-back begins (watermark)

@@ -306,6 +306,11 @@ impl HostCommands {
         (command.offset, command.length) = (offset, length);
     }
 
+    /// A write waits for a page that it pushed out, too.
+    pub fn await_victim(&mut self, slot: Slot) {
+        self.get_mut(slot).parts_left += 1;
+    }
+
     /// Whether a command waits for nothing.
     pub fn idle(&self, slot: Slot) -> bool {
         let command = self.get(slot);
@@ -377,6 +382,8 @@ pub struct DestageJob {
     pub sectors: u64,
     /// Its pool gives up space with it: it is in memory, not on its way there as others come in.
     pub given_up: bool,
+    /// The write that pushed it out and waits for it.
+    pub waiter: Option<Slot>,
 }
 
 /// A transaction of flash that the cache asked for.

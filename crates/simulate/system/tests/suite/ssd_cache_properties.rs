@@ -98,6 +98,7 @@ fn setting() -> impl Strategy<Value = Setting> {
         pick("hot_window", &["0ns", "2ms", "1s"]),
         pick("handover", &["paced", "at-once"]),
         pick("shrink_depth", &["1", "3", "100"]),
+        pick("write_waits", &["never", "victim"]),
     );
     let kinds = vec![Kind::Shared, Kind::Apart, Kind::Pools, Kind::Elastic];
     let mode = proptest::sample::select(WriteMode::ALL.to_vec());
@@ -111,7 +112,7 @@ fn setting() -> impl Strategy<Value = Setting> {
             ("over_provisioning", "0.4"),
         ];
         pairs.extend([drive.0, drive.1, drive.2, drive.3]);
-        let axes = vec![axes.0, axes.1, axes.2, axes.3, axes.4, axes.5, axes.6];
+        let axes = vec![axes.0, axes.1, axes.2, axes.3, axes.4, axes.5, axes.6, axes.7];
         Setting { pairs, mode, kind, axes }
     })
 }

@@ -211,3 +211,49 @@ fn room_changes_hands_as_flash_takes_pages() {
     assert!(drive.set_quotas(Nanos(later.0 * 2), &Quotas::PerTenant(vec![40, 24])));
     assert!(!drive.set_quotas(Nanos(later.0 * 2), &Quotas::Shared(64)), "the kind is fixed");
 }
+
+/// A cache of four pages and single writes of whole pages, one at a time: four find space, the
+/// fifth pushes out a dirty page, which is read from memory before the write's own data come in.
+/// The write is done then, or with `write_waits = "victim"` when that page is sent to its die and
+/// programmed: 750 us and a transfer later, less the 43 us in which its own data come in meanwhile.
+#[test]
+fn a_write_that_waits_is_done_when_flash_has_the_page_that_it_pushed_out() {
+    use cachewright_cache::{Engine, Quotas, WriteMode};
+    use cachewright_device::ssd::host::Port;
+    use cachewright_device::{Command, Device};
+    use cachewright_policy::{Registered, lru::Lru};
+    use cachewright_system::ssd::{CachedParts, DataCacheParams, cached};
+    use cachewright_types::{Bytes, Nanos, Op, Seed, Value};
+    let took = |waits: &str| -> Vec<u64> {
+        let pairs = [("write_back", "on-eviction"), ("write_waits", waits)]
+            .map(|(key, word)| (key.to_owned(), Value::Text(word.to_owned())));
+        let mut drive = cached(CachedParts {
+            params: &drives::small(&[("program_time", "750us"), ("program_time_msb", "750us")]),
+            ports: &[Port { queue_depth: 8, weight: 1 }],
+            engine: Engine::new(1, &Quotas::Shared(4), WriteMode::WriteBack, |_, capacity| {
+                Lru::new(capacity, &Default::default(), Seed(1))
+            }),
+            axes: DataCacheParams::checked(&pairs).unwrap(),
+            seed: Seed(1),
+        })
+        .unwrap();
+        let write = |tag: u64| {
+            let (offset, length) = (Bytes(tag * 8192), Bytes(8192));
+            let at = Nanos((tag + 1) * 10_000_000);
+            drive.submit(at, Command { tag, op: Op::Write, offset, length, tenant: TenantId(0) });
+            let mut done = Vec::new();
+            while let Some(due) = drive.next_due() {
+                drive.advance(due, &mut done);
+            }
+            assert_eq!((done.len(), drive.audit()), (1, Ok(())));
+            done[0].finished.0 - done[0].submitted.0
+        };
+        (0..6).map(write).collect()
+    };
+    let (never, victim) = (took("never"), took("victim"));
+    assert_eq!(never[..4], victim[..4], "nothing is pushed out");
+    for (short, long) in never.iter().zip(&victim).skip(4) {
+        let more_us = (long - short) / 1000;
+        assert!((725..745).contains(&more_us), "{more_us} us more");
+    }
+}
