@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from cachewright import _native, api, timing
+from cachewright import _native, api
+from cachewright.tables import timing
 from cachewright_lab.reproduce import drive_mixes, specs
 from cachewright_lab.reproduce.drive_mixes import DriveMixes
 from cachewright_lab.reproduce.specs import merged
