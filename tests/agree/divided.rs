@@ -7,7 +7,7 @@
 
 use cachewright_cache::{AccessOutcome, BlockAccess, Cache, Engine, Move, Plan, WriteMode};
 use cachewright_control::{
-    BlockUse, Control, RequestMeter, SignalMeter, SignalNeeds, Standing, divide, standings,
+    BlockUse, Control, RequestMeter, SignalMeter, SignalNeeds, TenantUsage, divide, standings,
 };
 use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{BlockName, CurveSet, Method, ShardsSizeSettings};
@@ -96,7 +96,7 @@ fn redivide<P: Policy>(
     left: &mut dyn FnMut(usize, BlockId, bool),
 ) {
     control.set_absent(absent.to_vec());
-    let now: Vec<Standing> = standings(engine, TENANTS);
+    let now: Vec<TenantUsage> = standings(engine, TENANTS);
     if let Some(quotas) = control.redivide(&now) {
         assert!(engine.set_quotas(&quotas, left), "a partitioner keeps to one kind of quotas");
     }

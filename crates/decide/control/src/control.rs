@@ -99,7 +99,7 @@ impl Control {
 
     /// The quotas before anything is measured.
     pub fn first(&mut self) -> Quotas {
-        let now = vec![Standing::default(); self.tenants.len()];
+        let now = vec![TenantUsage::default(); self.tenants.len()];
         let Some(quotas) = self.query(&now, &Signals::default()) else {
             return Quotas::PerTenant(vec![0; self.tenants.len()]);
         };
@@ -108,14 +108,14 @@ impl Control {
     }
 
     /// Asks the partitioner for the quotas of the interval that begins.
-    fn query(&mut self, now: &[Standing], signals: &Signals) -> Option<Quotas> {
+    fn query(&mut self, now: &[TenantUsage], signals: &Signals) -> Option<Quotas> {
         debug_assert_eq!(now.len(), self.tenants.len(), "every tenant has a standing");
         let hulls: Vec<Curves> = match &self.shadows {
             Some(shadows) => shadows.hulls(&signals.curves),
             None => Vec::new(),
         };
         let view = |(tenant, facts): (usize, _)| {
-            let standing: Standing = now.get(tenant).copied().unwrap_or_default();
+            let standing: TenantUsage = now.get(tenant).copied().unwrap_or_default();
             let before: &Counts = &self.before[tenant];
             let future = self.futures_ns.get(tenant).and_then(|rows| rows.get(self.interval));
             TenantView {
@@ -154,7 +154,7 @@ impl Control {
 
     /// Divides anew within an interval, because tenants have come or gone. The bounds are not yet
     /// applied.
-    pub fn redivide(&mut self, now: &[Standing]) -> Option<Quotas> {
+    pub fn redivide(&mut self, now: &[TenantUsage]) -> Option<Quotas> {
         let divided = self.query(now, &Signals::default());
         self.interval -= 1;
         divided
@@ -170,7 +170,7 @@ impl Control {
 
     /// The division after an interval in which `signals` were measured; nothing where space follows
     /// requests.
-    pub fn next(&mut self, now: &[Standing], signals: &Signals) -> Option<Quotas> {
+    pub fn next(&mut self, now: &[TenantUsage], signals: &Signals) -> Option<Quotas> {
         let divided = self.query(now, signals);
         self.before.clear();
         self.before.extend(now.iter().map(|standing| standing.counts));
@@ -237,7 +237,7 @@ fn engine_quotas(division: CacheDivision, total_blocks: u32) -> Option<Quotas> {
 /// What a division is decided from: a tenant's usage and limits in a cache. Those of several
 /// engines are summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TenantUsage {
     /// Its counters since the cache was opened.
     pub counts: Counts,
     /// Its quota.
@@ -246,9 +246,9 @@ pub struct Standing {
     pub held_blocks: u32,
 }
 
-impl Standing {
+impl TenantUsage {
     /// Adds where the tenant stands in another engine.
-    pub fn add(&mut self, other: &Standing) {
+    pub fn add(&mut self, other: &TenantUsage) {
         self.counts.add(&other.counts);
         self.quota_blocks = self.quota_blocks.saturating_add(other.quota_blocks);
         self.held_blocks = self.held_blocks.saturating_add(other.held_blocks);
@@ -424,8 +424,8 @@ mod tests {
     #[test]
     fn engines_add_up_to_one_standing() {
         let counts = Counts { reads: 3, read_hits: 1, ..Counts::default() };
-        let mut sum = Standing { counts, quota_blocks: 10, held_blocks: 7 };
-        sum.add(&Standing { counts, quota_blocks: u32::MAX, held_blocks: 2 });
+        let mut sum = TenantUsage { counts, quota_blocks: 10, held_blocks: 7 };
+        sum.add(&TenantUsage { counts, quota_blocks: u32::MAX, held_blocks: 2 });
         assert_eq!((sum.counts.reads, sum.counts.hits()), (6, 2));
         assert_eq!((sum.quota_blocks, sum.held_blocks), (u32::MAX, 9));
     }

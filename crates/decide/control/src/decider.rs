@@ -1,6 +1,6 @@
 //! The deciding side of a cache: a live cache and its control loop, whatever the policy.
 
-use crate::control::{Control, Standing};
+use crate::control::{Control, TenantUsage};
 use crate::tenancy::ChannelTenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
 use cachewright_curve::signal::Signals;
@@ -184,11 +184,11 @@ impl<P: Policy> Decider for CacheDecider<P> {
 }
 
 /// Where each of so many tenants stands in an engine.
-pub fn standings<P: Policy>(engine: &Engine<P>, tenants: usize) -> Vec<Standing> {
+pub fn standings<P: Policy>(engine: &Engine<P>, tenants: usize) -> Vec<TenantUsage> {
     let standing = |tenant: usize| {
         let id = TenantId(tenant as u16);
         let (quota_blocks, held_blocks) = (engine.quota(id), engine.occupancy(id));
-        Standing { counts: *engine.counts(id), quota_blocks, held_blocks }
+        TenantUsage { counts: *engine.counts(id), quota_blocks, held_blocks }
     };
     (0..tenants).map(standing).collect()
 }

@@ -24,7 +24,7 @@ const MAX_POINTS: usize = 128;
 const SAMPLED: ShardsSizeSettings = ShardsSizeSettings { max_blocks: 2048, salts: 4 };
 
 /// Curves of the last hour by tenant.
-pub struct KeptCurves {
+pub struct HourlyCurves {
     /// Samples of each tenant's requests; none where divisions hand their curves on.
     samples: Vec<FixedSize>,
     block_shift: u32,
@@ -69,7 +69,7 @@ pub struct KeptPoint {
     pub high: f64,
 }
 
-impl KeptCurves {
+impl HourlyCurves {
     /// LRU curves of so many tenants, sampled from requests for blocks of `1 << block_shift` bytes.
     /// Sizes are those around the capacity. The hour begins at time 0.
     pub fn sampled(
@@ -77,19 +77,19 @@ impl KeptCurves {
         block_shift: u32,
         capacity_blocks: u32,
         seed: Seed,
-    ) -> KeptCurves {
+    ) -> HourlyCurves {
         let seed = seed.derive("kept curves");
         let sample =
             |tenant: usize| FixedSize::new(&SAMPLED, seed.derive(&format!("curve/{tenant}")));
         let samples = (0..tenants).map(sample).collect();
-        let kept = KeptCurves::of_divisions(tenants, "lru", capacity_blocks);
-        KeptCurves { samples, block_shift, ..kept }
+        let kept = HourlyCurves::of_divisions(tenants, "lru", capacity_blocks);
+        HourlyCurves { samples, block_shift, ..kept }
     }
 
     /// The curves of a policy that divisions of a capacity are made from.
-    pub fn of_divisions(tenants: usize, policy: &str, capacity_blocks: u32) -> KeptCurves {
+    pub fn of_divisions(tenants: usize, policy: &str, capacity_blocks: u32) -> HourlyCurves {
         let sums = vec![NOTHING; tenants];
-        KeptCurves {
+        HourlyCurves {
             samples: Vec::new(),
             block_shift: 0,
             policy: policy.to_owned(),
@@ -269,8 +269,8 @@ mod tests {
         Request { time: Nanos(time), offset, length, op: Op::Read, tenant: TenantId(tenant) }
     }
 
-    fn kept(capacity_blocks: u32) -> KeptCurves {
-        KeptCurves::sampled(2, BLOCK_SHIFT, capacity_blocks, Seed(1))
+    fn kept(capacity_blocks: u32) -> HourlyCurves {
+        HourlyCurves::sampled(2, BLOCK_SHIFT, capacity_blocks, Seed(1))
     }
 
     fn misses(curve: &KeptCurve, size: u32) -> f64 {
@@ -323,7 +323,7 @@ mod tests {
     fn what_is_older_than_an_hour_goes_with_its_part() {
         let mut kept = kept(100);
         let asked =
-            |kept: &mut KeptCurves, minute: u64| kept.curves(minute * 60_000_000_000)[0].accesses;
+            |kept: &mut HourlyCurves, minute: u64| kept.curves(minute * 60_000_000_000)[0].accesses;
         kept.request(&request(0, 1, 1));
         assert_eq!(asked(&mut kept, 1), 1);
         kept.request(&request(0, 1, 2));
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn curves_of_divisions_are_summed_up_and_requests_left_alone() {
-        let mut kept = KeptCurves::of_divisions(1, "s3-fifo", 100);
+        let mut kept = HourlyCurves::of_divisions(1, "s3-fifo", 100);
         kept.request(&request(0, 1, 1));
         let curve =
             |misses: f64| Curve::from_knots([(50, misses), (100, 0.0)], 10, Provenance::Exact);

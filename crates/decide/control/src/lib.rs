@@ -14,9 +14,9 @@ pub mod tenancy;
 
 pub use cachewright_curve::signal::Signals;
 pub use cachewright_partition::Models;
-pub use control::{ChurnTotals, Control, Standing};
+pub use control::{ChurnTotals, Control, TenantUsage};
 pub use decider::{CacheDecider, Decider, divide, standings};
-pub use hour_curves::{KeptCurve, KeptCurves, KeptPoint};
+pub use hour_curves::{HourlyCurves, KeptCurve, KeptPoint};
 pub use interval_curves::{CachePolicy, head_curves, interval_curves};
 pub use meters::{AnswerTimes, BlockUse, RequestMeter, SignalMeter, SignalNeeds};
 pub use tenancy::{ChannelTenancy, Presence, PresenceState};

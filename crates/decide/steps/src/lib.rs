@@ -15,7 +15,8 @@ mod steps;
 pub use plan_to_steps::{Decision, Fill, Rules};
 pub use residents::{Placement, ResidentRef, ResidentSteps, ResidentTable};
 pub use step_graph::{
-    Action, DeviceId, Outcome, Pins, ResidentId, SlotId, Step, StepGraph, StepId, StepRef,
+    Action, DeviceId, Outcome, ResidentId, SlotId, Step, StepGraph, StepId, StepRef,
+    TouchedResidents,
 };
 pub use steps::{
     Damage, DirtyBlock, FailedBlock, Failure, Graph, Ready, RequestAnswer, StepState, Steps,

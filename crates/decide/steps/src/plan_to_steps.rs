@@ -15,7 +15,9 @@
 //! - What needs data that a failed step was to bring fails, too.
 
 use crate::residents::Placement;
-use crate::step_graph::{Action, DeviceId, Pins, RequestId, ResidentId, SlotId, Step, StepRef};
+use crate::step_graph::{
+    Action, DeviceId, RequestId, ResidentId, SlotId, Step, StepRef, TouchedResidents,
+};
 use crate::steps::StepState;
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_types::{Op, TenantId, block_numbers, choices};
@@ -117,7 +119,7 @@ impl Item {
     }
 
     /// The residents of a run of blocks.
-    pub fn residents(run: &[Item]) -> Pins {
+    pub fn residents(run: &[Item]) -> TouchedResidents {
         run.iter().map(|item| item.resident).collect()
     }
 }
@@ -333,7 +335,7 @@ impl Commands {
         };
         let required = kind == Decision::BeforeRequest;
         let request = commands.purpose.request.filter(|_| required);
-        let step = commands.add(state, Action::Decide, Pins::NONE, request, required);
+        let step = commands.add(state, Action::Decide, TouchedResidents::NONE, request, required);
         state.graph.release(step);
         if required {
             commands.decision = step;
@@ -353,7 +355,7 @@ impl Commands {
         &self,
         state: &mut StepState<P, N>,
         action: Action<P::Action>,
-        pins: Pins,
+        pins: TouchedResidents,
         request: Option<RequestId>,
         required: bool,
     ) -> StepRef {
@@ -369,7 +371,7 @@ impl Commands {
         &self,
         state: &mut StepState<P, N>,
         action: Action<P::Action>,
-        pins: Pins,
+        pins: TouchedResidents,
     ) -> StepRef {
         self.add(state, action, pins, self.purpose.request, true)
     }
@@ -383,8 +385,13 @@ impl Commands {
         // A read is answered meanwhile, unless it waits for the filling.
         let waits = self.purpose.op == Op::Write || self.rules.fill == Fill::BeforeAnswer;
         let request = self.purpose.request.filter(|_| waits);
-        let step =
-            self.add(state, Action::WaitForSlot, Pins::from(&[resident][..]), request, false);
+        let step = self.add(
+            state,
+            Action::WaitForSlot,
+            TouchedResidents::from(&[resident][..]),
+            request,
+            false,
+        );
         state.residents.steps_mut(resident).slot_granted = step;
     }
 
@@ -400,7 +407,7 @@ impl Commands {
             return;
         }
         let action = Action::Device { device, op, offset, length };
-        let step = self.add_required(state, action, Pins::NONE);
+        let step = self.add_required(state, action, TouchedResidents::NONE);
         state.graph.wait(step, self.decision);
         if op == Op::Trim {
             let blocks = block_numbers(offset, length, self.rules.block_shift);
@@ -611,7 +618,7 @@ impl Commands {
         let offset = (blocks.start << self.rules.block_shift) + skip;
         let op = self.purpose.op;
         let action = Action::Device { device, op, offset, length };
-        let step = self.add_required(state, action, Pins::NONE);
+        let step = self.add_required(state, action, TouchedResidents::NONE);
         if op == Op::Write {
             state.backings.wait_for_changes(&mut state.graph, step, device, blocks.clone());
             self.need_whole_blocks(state, step, blocks.clone());

@@ -83,18 +83,18 @@ pub struct Step<X> {
     /// It writes back a block that stays.
     pub cleaning: bool,
     /// The residents it touches.
-    pub pins: Pins,
+    pub pins: TouchedResidents,
 }
 
 impl<X> Step<X> {
     /// A step that touches no resident and that no request waits for.
     pub fn new(action: Action<X>, tenant: TenantId) -> Step<X> {
         let (decision, required, cleaning) = (0, false, false);
-        Step { action, tenant, decision, required, cleaning, pins: Pins::NONE }
+        Step { action, tenant, decision, required, cleaning, pins: TouchedResidents::NONE }
     }
 
     /// The same step, which touches these residents.
-    pub fn pinning(self, pins: Pins) -> Step<X> {
+    pub fn pinning(self, pins: TouchedResidents) -> Step<X> {
         Step { pins, ..self }
     }
 
@@ -110,7 +110,7 @@ const FEW: usize = 3;
 /// The residents that a step touches, in order; reads as a slice. Mostly there are one or a few:
 /// these cost no allocation.
 #[derive(Clone, Debug)]
-pub struct Pins(List);
+pub struct TouchedResidents(List);
 
 #[derive(Clone, Debug)]
 enum List {
@@ -118,12 +118,13 @@ enum List {
     Many(Vec<ResidentId>),
 }
 
-impl Pins {
+impl TouchedResidents {
     /// No resident.
-    pub const NONE: Pins = Pins(List::Few { count: 0, ids: [ResidentId::NONE; FEW] });
+    pub const NONE: TouchedResidents =
+        TouchedResidents(List::Few { count: 0, ids: [ResidentId::NONE; FEW] });
 }
 
-impl Deref for Pins {
+impl Deref for TouchedResidents {
     type Target = [ResidentId];
 
     #[inline]
@@ -135,25 +136,25 @@ impl Deref for Pins {
     }
 }
 
-impl FromIterator<ResidentId> for Pins {
+impl FromIterator<ResidentId> for TouchedResidents {
     #[inline]
-    fn from_iter<I: IntoIterator<Item = ResidentId>>(residents: I) -> Pins {
+    fn from_iter<I: IntoIterator<Item = ResidentId>>(residents: I) -> TouchedResidents {
         let mut residents = residents.into_iter();
         let (mut count, mut ids) = (0, [ResidentId::NONE; FEW]);
         while let Some(resident) = residents.next() {
             if count == FEW {
                 let more = [resident].into_iter().chain(residents);
-                return Pins(List::Many(ids.into_iter().chain(more).collect()));
+                return TouchedResidents(List::Many(ids.into_iter().chain(more).collect()));
             }
             ids[count] = resident;
             count += 1;
         }
-        Pins(List::Few { count: count as u32, ids })
+        TouchedResidents(List::Few { count: count as u32, ids })
     }
 }
 
-impl From<&[ResidentId]> for Pins {
-    fn from(residents: &[ResidentId]) -> Pins {
+impl From<&[ResidentId]> for TouchedResidents {
+    fn from(residents: &[ResidentId]) -> TouchedResidents {
         residents.iter().copied().collect()
     }
 }
@@ -453,15 +454,15 @@ mod tests {
 
     #[test]
     fn a_list_of_any_length_keeps_its_residents_in_order() {
-        assert!(Pins::NONE.is_empty());
+        assert!(TouchedResidents::NONE.is_empty());
         for length in 0..9 {
             let residents: Vec<ResidentId> = (0..length).map(|id| ResidentId(id * 7)).collect();
-            let pins: Pins = residents.iter().copied().collect();
+            let pins: TouchedResidents = residents.iter().copied().collect();
             assert_eq!(*pins, *residents);
-            assert_eq!(*Pins::from(&residents[..]), *residents);
+            assert_eq!(*TouchedResidents::from(&residents[..]), *residents);
             assert_eq!(matches!(pins.0, List::Few { .. }), residents.len() <= FEW);
         }
-        assert_eq!(size_of::<Pins>(), size_of::<Vec<ResidentId>>());
+        assert_eq!(size_of::<TouchedResidents>(), size_of::<Vec<ResidentId>>());
     }
 
     #[test]

@@ -574,7 +574,7 @@ fn damage_of<X>(residents: &ResidentTable, step: &Step<X>) -> Damage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step_graph::Pins;
+    use crate::step_graph::TouchedResidents;
     use cachewright_policy::Region;
     use cachewright_types::BlockId;
 
@@ -616,7 +616,9 @@ mod tests {
         let write = Action::Device { device, op: Op::Write, offset: 103 << 12, length: 4096 };
         let fill = Action::Fill { resident: ids[1], length: 4096 };
         let step = |action: Action<()>, resident: ResidentId| {
-            Step::new(action, TenantId(2)).pinning(Pins::from(&[resident][..])).of_decision(8)
+            Step::new(action, TenantId(2))
+                .pinning(TouchedResidents::from(&[resident][..]))
+                .of_decision(8)
         };
         let mut log = FailureLog::default();
         assert!(log.note(&mut residents, &step(write, ids[0]), 5));

@@ -8,7 +8,7 @@
 use crate::history::{Ahead, Wanted};
 use crate::plan::LiveStack;
 use cachewright_cache::Quotas;
-use cachewright_control::{CachePolicy, Control, KeptCurves, SignalNeeds, interval_curves};
+use cachewright_control::{CachePolicy, Control, HourlyCurves, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
 use cachewright_partition::{
     CacheDivision, CurveKind, Models, Need, Partitioner, Requirement, TenantConstants, TenantGoal,
@@ -138,16 +138,16 @@ pub fn kept_curves(
     stack: &LiveStack,
     capacity_blocks: u32,
     tenants: usize,
-) -> Result<Option<KeptCurves>, String> {
+) -> Result<Option<HourlyCurves>, String> {
     let kind = stack.partitioner()?.curves();
     let is_divided_by_them = needs(stack).contains(&Need::Curve) && !kind.ahead;
     if is_divided_by_them && is_made_anew(stack) && stack.replay.interval.0 > 0 {
         let policy = if kind.own_policy { stack.cache.policy.name.as_str() } else { "lru" };
-        return Ok(Some(KeptCurves::of_divisions(tenants, policy, capacity_blocks)));
+        return Ok(Some(HourlyCurves::of_divisions(tenants, policy, capacity_blocks)));
     }
     let is_wanted = stack.serve.as_ref().is_some_and(|serve| serve.curves);
     let block_shift = stack.cache.block.0.trailing_zeros();
-    let sampled = || KeptCurves::sampled(tenants, block_shift, capacity_blocks, stack.seed);
+    let sampled = || HourlyCurves::sampled(tenants, block_shift, capacity_blocks, stack.seed);
     Ok(is_wanted.then(sampled))
 }
 

@@ -14,7 +14,7 @@ use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::identity::Accepted;
 use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, WriteMode};
-use cachewright_control::{Control, KeptCurves};
+use cachewright_control::{Control, HourlyCurves};
 use cachewright_live::blocks::{
     BackgroundSettings, CleaningSettings, DeviceLayout, Division, max_blocks,
 };
@@ -266,7 +266,7 @@ impl LivePlan {
 
     /// The curves of the last hour that the status tells, if it tells some. Errors: as of
     /// [`LivePlan::division`].
-    pub fn kept_curves(&self) -> Result<Option<KeptCurves>, LiveError> {
+    pub fn kept_curves(&self) -> Result<Option<HourlyCurves>, LiveError> {
         let curves = division::kept_curves(&self.stack, self.capacity_blocks, self.volumes.len());
         curves.map_err(|error| self.refuse(error))
     }

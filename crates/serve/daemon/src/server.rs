@@ -17,7 +17,7 @@ use crate::memory;
 use crate::operator::{self, Failures, Manager, OperatorLine};
 use crate::plan::{LaidOut, LivePlan, StackVolume, tls_config};
 use crate::recordings::DecisionRecorder;
-use crate::status::Watch;
+use crate::status::StatusPublisher;
 use cachewright_cache::{Cache, Quotas};
 use cachewright_live::blocks::{
     BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, RestoreError, Restored,
@@ -87,7 +87,7 @@ pub struct Server {
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recorder: DecisionRecorder,
-    watch: Option<Watch>,
+    status: Option<StatusPublisher>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
     claim: DeviceClaim,
@@ -117,7 +117,7 @@ impl Server {
         let cache = plan.cache(&ahead, &laid_out.limits)?;
         let division = plan.division(&ahead, &laid_out.limits)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
-        let watch = Watch::start(plan, &served, &devices.io)?;
+        let status = StatusPublisher::start(plan, &served, &devices.io)?;
         let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
@@ -157,7 +157,7 @@ impl Server {
         lines.extend(changed);
         warnings.extend(unreadable);
         warnings.extend(read_only.then(|| LOST.to_owned()));
-        lines.extend(watch.as_ref().map(Watch::described));
+        lines.extend(status.as_ref().map(StatusPublisher::described));
         lines.push(operator::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
         let recorder = DecisionRecorder::begin(record, plan, &devices.io, &mut blocks)?;
@@ -166,7 +166,7 @@ impl Server {
         let exports = plan.volumes.iter().zip(&served);
         let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
         let mut node = node(plan, blocks, exports.collect(), tls);
-        set_limits(&mut node, watch.as_ref());
+        set_limits(&mut node, status.as_ref());
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
         let warnings = warnings.into_iter().map(OperatorLine::warning);
@@ -185,7 +185,7 @@ impl Server {
             failures,
             done: Vec::new(),
             recorder,
-            watch,
+            status,
             pending: None,
             claim,
         })
@@ -221,8 +221,8 @@ impl Server {
                 let blocks = self.node.blocks_mut();
                 self.recorder.tick(&self.plan, &mut self.io, blocks, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
-                if let Some(watch) = &mut self.watch {
-                    watch.tick(&mut self.node, self.recorder.folder(), now_ns);
+                if let Some(status) = &mut self.status {
+                    status.tick(&mut self.node, self.recorder.folder(), now_ns);
                 }
                 match wish() {
                     ServerCommand::GoOn => {}
@@ -344,7 +344,7 @@ impl Server {
         };
         let taken = plan.and_then(|plan| self.reload(plan, ahead?));
         let error = taken.as_ref().err().map(|error| error.to_string());
-        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
+        self.status.iter_mut().for_each(|status| status.reloaded(error.clone()));
         Some(match taken {
             Ok(lines) if lines.is_empty() => {
                 vec![OperatorLine::info("reloaded; nothing to be told")]
@@ -444,8 +444,8 @@ impl Server {
         }
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = self.tenants.members();
-        self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
-        set_limits(&mut self.node, self.watch.as_ref());
+        self.status.iter_mut().for_each(|status| status.follow(&self.plan, &sizes, members));
+        set_limits(&mut self.node, self.status.as_ref());
         lines
     }
 
@@ -702,7 +702,7 @@ impl Server {
                 }
                 Member::Going if self.node.blocks().has_gone(number) => {
                     self.tenants.set_member(tenant, Member::Gone);
-                    self.watch.iter_mut().for_each(|watch| watch.set_member(tenant, Member::Gone));
+                    self.status.iter_mut().for_each(|status| status.set_member(tenant, Member::Gone));
                     self.io.inner().remove_file(self.tenants.volumes()[tenant].backing);
                     let backing = self.plan.volumes[tenant].backing.display();
                     let name = &self.tenants.exports()[tenant];
@@ -808,8 +808,8 @@ fn node(
 }
 
 /// Requests are counted beside the times that they are to keep, where a server is watched.
-fn set_limits(node: &mut Node, watch: Option<&Watch>) {
-    let limits = watch.map(Watch::limits).unwrap_or_default();
+fn set_limits(node: &mut Node, status: Option<&StatusPublisher>) {
+    let limits = status.map(StatusPublisher::limits).unwrap_or_default();
     for (tenant, limit_ns) in limits.into_iter().enumerate() {
         node.set_limit(TenantId(tenant as u16), limit_ns);
     }

@@ -579,7 +579,7 @@ impl LastHour {
 }
 
 /// A monitor, and what makes statuses for it.
-pub struct Watch {
+pub struct StatusPublisher {
     monitor: Monitor,
     maker: StatusMaker,
 }
@@ -591,20 +591,20 @@ pub fn monitor_address(plan: &LivePlan) -> Result<Option<SocketAddr>, LiveError>
     address.map_err(|error| plan.refuse(format!("`serve.monitor`: {error}")))
 }
 
-impl Watch {
-    /// The watch that the stack asks for, if it does.
+impl StatusPublisher {
+    /// The publisher that the stack asks for, if it does.
     /// Errors: an address that others reach or that is taken; a goal that no hit ratio meets.
     pub fn start(
         plan: &LivePlan,
         served: &[ServedVolume],
         io: &SystemIo,
-    ) -> Result<Option<Watch>, LiveError> {
+    ) -> Result<Option<StatusPublisher>, LiveError> {
         let Some(address) = monitor_address(plan)? else { return Ok(None) };
         let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let maker = StatusMaker::new(plan, &sizes, io.name(), io.now_ns())?;
         let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;
-        Ok(Some(Watch { monitor, maker }))
+        Ok(Some(StatusPublisher { monitor, maker }))
     }
 
     /// A line that says where the page is.

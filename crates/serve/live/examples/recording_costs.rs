@@ -11,7 +11,7 @@
 //! blocks, and one question in each of ROUNDS (15). Printed are the minimum and the median time of
 //! a request beside a loop without curves, and of a question by tenant.
 
-use cachewright_control::KeptCurves;
+use cachewright_control::HourlyCurves;
 use cachewright_live::record::{RecordPart, RecordSink, RecordStop, RequestRecorder};
 use cachewright_trace::{TraceWriter, create_writer};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
@@ -106,7 +106,7 @@ fn print_recordings() -> Result<(), Failure> {
 }
 
 /// Nanoseconds of each request to the curves, if there are some.
-fn sampled(requests: &[Request], mut curves: Option<&mut KeptCurves>) -> f64 {
+fn sampled(requests: &[Request], mut curves: Option<&mut HourlyCurves>) -> f64 {
     let start = Instant::now();
     for request in requests {
         let request = black_box(request);
@@ -125,7 +125,7 @@ fn summary(mut times: Vec<f64>) -> (f64, f64) {
 }
 
 fn print_curves(tenants: usize, rounds: u64) {
-    let mut curves = KeptCurves::sampled(tenants, 12, CAPACITY_BLOCKS, Seed(1));
+    let mut curves = HourlyCurves::sampled(tenants, 12, CAPACITY_BLOCKS, Seed(1));
     let mut rng = Seed(2).rng();
     let (mut each, mut questions) = (Vec::new(), Vec::new());
     for round in 0..rounds {

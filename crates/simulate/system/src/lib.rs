@@ -16,7 +16,9 @@ pub mod replay;
 pub mod series;
 pub mod ssd;
 
-pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};
+pub use cachewright_control::{
+    ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, TenantUsage,
+};
 pub use futures::FutureKind;
 pub use lane::{CacheObserver, CurveLane, EngineLane, Lane, LaneResult, Whose};
 pub use recorder::{BlockKind, Recorder};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_cache::Quotas;
-use cachewright_control::{Control, RequestMeter, SignalNeeds, Signals, Standing};
+use cachewright_control::{Control, RequestMeter, SignalNeeds, Signals, TenantUsage};
 use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{CurveSet, windows::Method};
 use cachewright_partition::{
@@ -43,7 +43,7 @@ fn meter(tenants: usize, steps: u32) -> RequestMeter {
     RequestMeter::new(needs.meter(tenants, INTERVAL_NS).unwrap(), 12)
 }
 
-fn add(standing: &mut Standing, hits: u32, misses: u32) {
+fn add(standing: &mut TenantUsage, hits: u32, misses: u32) {
     standing.counts.reads += u64::from(hits) + u64::from(misses);
     standing.counts.read_hits += u64::from(hits);
 }
@@ -79,7 +79,7 @@ proptest! {
             limits.iter().for_each(|limits| control.bound(limits.clone()));
             let first = control.first();
             let mut quotas = control.within(first);
-            let mut now = vec![Standing::default(); tenants];
+            let mut now = vec![TenantUsage::default(); tenants];
             for (interval, (counts, requests)) in story.iter().enumerate() {
                 for (tenant, number, write) in requests {
                     let time_ns = interval as u64 * INTERVAL_NS;
@@ -124,7 +124,7 @@ proptest! {
         let mut control = Control::new(Box::new(Spy(seen.clone())), vec![constants(); 2], 100);
         control.set_futures(vec![(0..40).map(|number| vec![f64::from(number)]).collect()]);
         control.first();
-        let (mut now, mut since) = ([Standing::default(); 2], (0, 0));
+        let (mut now, mut since) = ([TenantUsage::default(); 2], (0, 0));
         let mut intervals = 1;
         seen.lock().unwrap().clear();
         for (within, hits, misses, absent) in steps {
@@ -169,23 +169,23 @@ impl Partitioner for Spy {
 
 #[test]
 fn two_engines_divide_as_one_that_holds_both_halves() {
-    let whole = |halves: &[Standing; 2]| {
+    let whole = |halves: &[TenantUsage; 2]| {
         let mut sum = halves[0];
         sum.add(&halves[1]);
         sum
     };
     let counts = |reads, read_hits| Counts { reads, read_hits, ..Counts::default() };
-    let half = |reads, hits| Standing { counts: counts(reads, hits), ..Standing::default() };
+    let half = |reads, hits| TenantUsage { counts: counts(reads, hits), ..TenantUsage::default() };
     let (a, b) = ([half(100, 90), half(50, 5)], [half(10, 1), half(7, 6)]);
-    let quotas = |now: Vec<Standing>| {
+    let quotas = |now: Vec<TenantUsage>| {
         let partitioner = registry::boxed("soft-qos", &[], 2, Seed(1)).unwrap();
         let mut control = Control::new(partitioner, vec![constants(); 2], 64);
         control.first();
         control.next(&now, &Signals::default())
     };
     let together = vec![
-        Standing { counts: counts(150, 95), ..a[0] },
-        Standing { counts: counts(17, 7), ..b[0] },
+        TenantUsage { counts: counts(150, 95), ..a[0] },
+        TenantUsage { counts: counts(17, 7), ..b[0] },
     ];
     assert_eq!(quotas(vec![whole(&a), whole(&b)]), quotas(together));
 }

@@ -12,7 +12,7 @@ use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{
     Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
 };
-use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
+use cachewright_control::{AnswerTimes, HourlyCurves, KeptCurve};
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
@@ -41,7 +41,7 @@ pub struct Decisions {
     /// Divides the cache anew, where that is wanted.
     pub division: Option<Division>,
     /// Keeps curves of the last hour, where that is wanted.
-    pub(super) curves: Option<KeptCurves>,
+    pub(super) curves: Option<HourlyCurves>,
     /// The streams by which requests go past the cache, where some do.
     streams: Option<SequentialStreams>,
     /// Ids of all pools when some were last given back.
@@ -128,7 +128,7 @@ impl Decisions {
     }
 
     /// Keeps curves from `now_ns` on, or none.
-    pub fn keep_curves(&mut self, now_ns: u64, mut curves: Option<KeptCurves>) {
+    pub fn keep_curves(&mut self, now_ns: u64, mut curves: Option<HourlyCurves>) {
         curves.iter_mut().for_each(|curves| curves.begin(self.clock.passed(now_ns)));
         self.curves = curves;
     }

@@ -13,7 +13,7 @@ use crate::io::Io;
 use crate::log::format::GROUP_RECORDS;
 use cachewright_cache::{Engine, Left, SequentialCutoff};
 use cachewright_control::{
-    AnswerTimes, Control, KeptCurve, KeptCurves, Models, RequestMeter, SignalNeeds, divide,
+    AnswerTimes, Control, HourlyCurves, KeptCurve, Models, RequestMeter, SignalNeeds, divide,
 };
 use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
@@ -80,7 +80,7 @@ impl Division {
         &mut self,
         engine: &mut Engine<P>,
         left: Left<'_>,
-        kept: Option<&mut KeptCurves>,
+        kept: Option<&mut HourlyCurves>,
     ) -> Option<DivisionRow> {
         let (time_ns, before) = (self.due_ns, self.quotas(engine));
         self.due_ns = self.due_ns.saturating_add(self.interval_ns);
@@ -104,7 +104,7 @@ impl BlockServer {
     }
 
     /// Keeps curves of the last hour from `now_ns` on, or none.
-    pub fn keep_curves(&mut self, now_ns: u64, curves: Option<KeptCurves>) {
+    pub fn keep_curves(&mut self, now_ns: u64, curves: Option<HourlyCurves>) {
         self.decisions.keep_curves(now_ns, curves);
     }
 

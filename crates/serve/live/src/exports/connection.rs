@@ -762,7 +762,7 @@ pub fn errno_of(error: IoError) -> Errno {
 }
 /// Whose turn it is; see the top of the file.
 #[derive(Clone, Debug, Default)]
-pub struct ConnectionTurns {
+pub struct ConnectionRoundRobin {
     /// Each connection at least once.
     due: Vec<usize>,
     /// Those that go on after others had their turn.
@@ -771,7 +771,7 @@ pub struct ConnectionTurns {
     waking: bool,
 }
 
-impl ConnectionTurns {
+impl ConnectionRoundRobin {
     /// A connection may have something to do.
     pub fn add(&mut self, connection: usize) {
         self.due.push(connection);
@@ -870,7 +870,7 @@ mod tests {
 
     #[test]
     fn a_postponed_connection_goes_on_behind_one_timer() {
-        let mut turns = ConnectionTurns::default();
+        let mut turns = ConnectionRoundRobin::default();
         assert!(!turns.begin_wake());
         [4, 2, 4].into_iter().for_each(|connection| turns.add(connection));
         turns.postpone(3);

@@ -8,7 +8,7 @@
 //! told, too, while content that was lost has not been overwritten, or if no other was told. Source
 //! of the first rule: how the kernel tells errors of writing back (`errseq_t`).
 
-use super::listeners::ConnectionPlaces;
+use super::listeners::ConnectionSlots;
 use super::node::CONTEXTS;
 use crate::blocks::KnownLosses;
 use cachewright_nbd::{BlockSizes, Export, Exports};
@@ -37,7 +37,7 @@ pub(super) struct ExportList {
     exports: Vec<(Export, Vec<String>)>,
     /// Those that are there no more.
     hidden: Vec<bool>,
-    places: ConnectionPlaces,
+    places: ConnectionSlots,
     blocks: BlockSizes,
 }
 
@@ -64,7 +64,7 @@ impl ExportList {
         blocks: BlockSizes,
         max_connections: usize,
     ) -> ExportList {
-        let places = ConnectionPlaces::new(max_connections);
+        let places = ConnectionSlots::new(max_connections);
         let mut list = ExportList { exports: Vec::new(), hidden: Vec::new(), places, blocks };
         volumes.into_iter().for_each(|volume| list.add(volume));
         list
@@ -92,7 +92,7 @@ impl ExportList {
     }
 
     /// The connections that exports have.
-    pub(super) fn places(&mut self) -> &mut ConnectionPlaces {
+    pub(super) fn places(&mut self) -> &mut ConnectionSlots {
         &mut self.places
     }
 

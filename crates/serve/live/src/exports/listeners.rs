@@ -91,15 +91,15 @@ struct ExportConnections {
 
 /// The connections of all exports, by tenant; see the top of the file.
 #[derive(Clone, Debug)]
-pub struct ConnectionPlaces {
+pub struct ConnectionSlots {
     all: usize,
     exports: Vec<ExportConnections>,
 }
 
-impl ConnectionPlaces {
+impl ConnectionSlots {
     /// At most `all` connections to all exports together, of which there are none yet.
-    pub fn new(all: usize) -> ConnectionPlaces {
-        ConnectionPlaces { all, exports: Vec::new() }
+    pub fn new(all: usize) -> ConnectionSlots {
+        ConnectionSlots { all, exports: Vec::new() }
     }
 
     /// One more export.
@@ -174,14 +174,14 @@ mod tests {
         assert_eq!(rest, [Some(SocketId(8)), None]);
     }
 
-    fn places(all: usize, exports: usize) -> ConnectionPlaces {
-        let mut places = ConnectionPlaces::new(all);
+    fn places(all: usize, exports: usize) -> ConnectionSlots {
+        let mut places = ConnectionSlots::new(all);
         (0..exports).for_each(|_| places.add());
         places
     }
 
     /// Opens all that an export may have; returns how many.
-    fn fill(places: &mut ConnectionPlaces, tenant: u16) -> usize {
+    fn fill(places: &mut ConnectionSlots, tenant: u16) -> usize {
         let mut opened = 0;
         while places.has_place(TenantId(tenant)) {
             places.open(TenantId(tenant));

@@ -7,7 +7,7 @@
 
 use super::connection::{
     ClientRequest, ClientRequests, Connection, ConnectionEvent, ConnectionId, ConnectionLimits,
-    ConnectionTurns, EarliestTimer, Ending, TakenRequest, block_op, data_bytes, errno_of,
+    ConnectionRoundRobin, EarliestTimer, Ending, TakenRequest, block_op, data_bytes, errno_of,
     memory_bytes,
 };
 use super::list::{ExportList, LossNews, ServedExport};
@@ -50,7 +50,7 @@ pub struct Node {
     tls: Option<(TlsConfig, Tls)>,
     listeners: Listeners,
     connections: Slab<Connection>,
-    turns: ConnectionTurns,
+    turns: ConnectionRoundRobin,
     /// When connections are looked at that may be too slow.
     watch: EarliestTimer,
     requests: ClientRequests,
@@ -87,7 +87,7 @@ impl Node {
             tls: None,
             listeners: Listeners::default(),
             connections: Slab::default(),
-            turns: ConnectionTurns::default(),
+            turns: ConnectionRoundRobin::default(),
             watch: EarliestTimer::default(),
         }
     }

@@ -296,7 +296,7 @@ fn open_cached(path: &Path, access: FileAccess, file: &File) -> io::Result<File>
 
 /// Locks a file that a block device keeps content in. Others may keep theirs in other parts of it,
 /// but none may have the whole.
-fn lock_below(own: &FileBelow, access: FileAccess) -> Result<File, Errno> {
+fn lock_below(own: &UnderlyingFile, access: FileAccess) -> Result<File, Errno> {
     if is_deleted(&own.path) {
         return Err(Errno::NOENT);
     }
@@ -306,7 +306,7 @@ fn lock_below(own: &FileBelow, access: FileAccess) -> Result<File, Errno> {
     Ok(file)
 }
 
-fn in_use_below(path: &Path, own: &FileBelow) -> OpenError {
+fn in_use_below(path: &Path, own: &UnderlyingFile) -> OpenError {
     let found = format!("its file `{}` in use (locked)", own.path.display());
     OpenError::at_path(path, found, "it free")
 }
@@ -441,7 +441,7 @@ const MAX_DEPTH: u32 = 16;
 
 /// A file that a block device keeps content in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileBelow {
+struct UnderlyingFile {
     /// Its path, as the kernel tells it.
     pub path: PathBuf,
     /// Whether the device is all of it: others may keep theirs in another part of it.
@@ -449,7 +449,7 @@ struct FileBelow {
 }
 
 /// The files below a block device of this number.
-fn files_below(device: u64) -> Vec<FileBelow> {
+fn files_below(device: u64) -> Vec<UnderlyingFile> {
     let mut found = BTreeSet::new();
     let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     if let Ok(folder) = fs::canonicalize(link) {
@@ -459,7 +459,7 @@ fn files_below(device: u64) -> Vec<FileBelow> {
 }
 
 /// Adds the files below the device of a folder of the kernel's.
-fn collect(folder: &Path, is_whole: bool, depth: u32, found: &mut BTreeSet<FileBelow>) {
+fn collect(folder: &Path, is_whole: bool, depth: u32, found: &mut BTreeSet<UnderlyingFile>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let text = |name: &str| fs::read(folder.join(name)).ok();
     if let Some(path) = text("loop/backing_file") {
@@ -468,7 +468,7 @@ fn collect(folder: &Path, is_whole: bool, depth: u32, found: &mut BTreeSet<FileB
         let is_zero = |name: &str| text(name).is_none_or(|text| text.trim_ascii() == b"0");
         let is_whole = is_whole && is_zero("loop/offset") && is_zero("loop/sizelimit");
         let path = PathBuf::from(std::ffi::OsString::from_vec(path));
-        found.insert(FileBelow { path, is_whole });
+        found.insert(UnderlyingFile { path, is_whole });
     }
     if text("partition").is_some()
         && let Some(disk) = folder.parent()

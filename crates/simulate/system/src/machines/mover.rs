@@ -20,8 +20,8 @@ use super::slots::Slots;
 use cachewright_cache::Cached;
 use cachewright_policy::Region;
 use cachewright_steps::{
-    Action, DeviceId, Pins, Placement, ResidentId, ResidentRef, ResidentTable, SlotId, Step,
-    StepGraph, StepRef, StepState,
+    Action, DeviceId, Placement, ResidentId, ResidentRef, ResidentTable, SlotId, Step, StepGraph,
+    StepRef, StepState, TouchedResidents,
 };
 use cachewright_types::{Op, TenantId};
 use std::collections::VecDeque;
@@ -143,7 +143,7 @@ impl Mover {
         let add =
             |graph: &mut MachineStepGraph<N>, residents: &mut ResidentTable, step: MachineStep| {
                 blocks.iter().for_each(|id| residents.pin(*id));
-                graph.add(step.pinning(Pins::from(&blocks[..])), None)
+                graph.add(step.pinning(TouchedResidents::from(&blocks[..])), None)
             };
         let mut reads = Vec::with_capacity(blocks.len());
         for id in &blocks {
@@ -677,15 +677,15 @@ mod tests {
     fn slots_change_hands_when_the_commands_begun_before_are_done() {
         let mut world = World::new(4);
         let ids = world.admit(&[Region::Private, Region::Shared]);
-        let step =
-            MachineStep::new(MachineAction::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
+        let step = MachineStep::new(MachineAction::Pass, TenantId(0))
+            .pinning(TouchedResidents::from(&ids[..1]));
         let earlier = world.steps.state_mut().add(step, None);
         world.swap(0, 1);
         world.run();
         assert_eq!(world.log, [(Op::Read, 0), (Op::Read, 2)], "the writes wait");
         assert_eq!(world.slots(&ids), [Some(0), Some(2)]);
-        let step =
-            MachineStep::new(MachineAction::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
+        let step = MachineStep::new(MachineAction::Pass, TenantId(0))
+            .pinning(TouchedResidents::from(&ids[..1]));
         let later = world.steps.state_mut().add(step, None);
         world.steps.state_mut().graph.release(earlier);
         world.run();

@@ -9,7 +9,7 @@ use super::geometry::{FlashShape, JobId, PhysicalPage, PlaneId, WorkId};
 use super::params::FlashParams;
 use super::scheduler::{BusyPredictor, Scheduler};
 use super::stats::{Counters, FlashStats};
-use super::work::{DoneTransaction, FlashInFlight, FlashWork, WorkPurpose, WorkStep};
+use super::work::{DoneTransaction, FlashOperations, FlashWork, WorkPurpose, WorkStep};
 use crate::device::SpentPart;
 use cachewright_types::Nanos;
 use hashbrown::HashMap;
@@ -28,7 +28,7 @@ pub enum DataSource {
 /// Transactions under way, and the parts that carry them out.
 #[derive(Clone, Debug)]
 pub struct Executor {
-    flight: FlashInFlight,
+    flight: FlashOperations,
     scheduler: Scheduler,
     pending: PendingPrograms,
     predictor: BusyPredictor,
@@ -43,7 +43,7 @@ impl Executor {
     /// Nothing is under way.
     pub fn new(params: &FlashParams) -> Executor {
         Executor {
-            flight: FlashInFlight::default(),
+            flight: FlashOperations::default(),
             scheduler: Scheduler::new(params),
             pending: PendingPrograms::new(&params.shape),
             predictor: BusyPredictor::new(params.collect.prediction_ns),
@@ -89,7 +89,7 @@ impl Executor {
 
     /// Queues, units and channels with what they work on.
     #[inline(always)]
-    pub fn parts(&mut self) -> (&mut FlashInFlight, &mut Scheduler) {
+    pub fn parts(&mut self) -> (&mut FlashOperations, &mut Scheduler) {
         (&mut self.flight, &mut self.scheduler)
     }
 

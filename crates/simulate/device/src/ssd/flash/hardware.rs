@@ -13,7 +13,7 @@ use super::geometry::{ChannelId, PlaneId, UnitId, WorkId};
 use super::params::{Cell, FlashParams, FlashSchedule};
 use super::scheduler::{CLASSES, QueueClass, STAGES, UnitQueues, UnitStage};
 use super::stats::FlashStats;
-use super::work::{FlashInFlight, TransactionTable, WorkPurpose, WorkQueue, WorkStep};
+use super::work::{FlashOperations, TransactionTable, WorkPurpose, WorkQueue, WorkStep};
 use crate::device::SpentPart;
 
 /// The unit and the die of a plane.
@@ -102,7 +102,7 @@ impl Hardware {
     /// Begins a command.
     pub fn begin(
         &mut self,
-        flight: &mut FlashInFlight,
+        flight: &mut FlashOperations,
         unit: UnitId,
         class: QueueClass,
         batch: WorkQueue,
@@ -132,7 +132,7 @@ impl Hardware {
     }
 
     #[inline]
-    pub fn begin_read(&mut self, flight: &mut FlashInFlight, id: UnitId, batch: WorkQueue) {
+    pub fn begin_read(&mut self, flight: &mut FlashOperations, id: UnitId, batch: WorkQueue) {
         let now = flight.calendar.now();
         let (command, sense, cleans) = self.timing.read(&flight.work, &batch);
         let mut next = batch.head();
@@ -159,7 +159,7 @@ impl Hardware {
     /// A unit takes a command for some time on the channel and then works for some time.
     fn begin_work(
         &mut self,
-        flight: &mut FlashInFlight,
+        flight: &mut FlashOperations,
         id: UnitId,
         batch: WorkQueue,
         stage: UnitStage,
@@ -183,7 +183,7 @@ impl Hardware {
 
     /// Data leaves by a free channel, or is programmed in its plane.
     #[inline]
-    pub fn send(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
+    pub fn send(&mut self, flight: &mut FlashOperations, channel: ChannelId, id: WorkId) {
         if flight.work[id].copy_back {
             self.copy_back(flight, id);
         } else {
@@ -193,7 +193,7 @@ impl Hardware {
 
     /// Data of a read begins to cross a free channel.
     #[inline]
-    fn cross(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
+    fn cross(&mut self, flight: &mut FlashOperations, channel: ChannelId, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         let crossing = self.timing.bus.data_ns(work.read_bytes);
@@ -205,7 +205,7 @@ impl Hardware {
     }
 
     /// Programs a sensed page within its plane.
-    fn copy_back(&mut self, flight: &mut FlashInFlight, id: WorkId) {
+    fn copy_back(&mut self, flight: &mut FlashOperations, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         work.time.account(SpentPart::Channel, now);
@@ -227,7 +227,7 @@ impl Hardware {
 
     /// A unit has sensed: its pages wait for the channel.
     #[inline]
-    pub fn sensed(&mut self, flight: &mut FlashInFlight, id: UnitId) {
+    pub fn sensed(&mut self, flight: &mut FlashOperations, id: UnitId) {
         let now = flight.calendar.now();
         let unit = &mut self.units[id.index()];
         let mut batch = unit.sensed(now);
@@ -253,7 +253,7 @@ impl Hardware {
     /// Data has crossed a channel: the read, and its unit, which must be told with
     /// [`Hardware::page_left`] when the read was dealt with.
     #[inline]
-    pub fn crossed(&mut self, flight: &FlashInFlight, channel: ChannelId) -> (WorkId, UnitId) {
+    pub fn crossed(&mut self, flight: &FlashOperations, channel: ChannelId) -> (WorkId, UnitId) {
         let id = self.channels[channel].end_crossing();
         self.channels.touch(channel);
         (id, self.sites[flight.work[id].source.plane.index()].unit)
@@ -261,7 +261,7 @@ impl Hardware {
 
     /// A page that a unit sensed is in the controller.
     #[inline]
-    pub fn page_left(&mut self, flight: &mut FlashInFlight, id: UnitId) {
+    pub fn page_left(&mut self, flight: &mut FlashOperations, id: UnitId) {
         if self.units[id.index()].page_left() {
             self.rest(flight, id);
         }
@@ -270,13 +270,13 @@ impl Hardware {
     /// What a unit has programmed or erased, unless it was halted meanwhile. The unit must be told
     /// with [`Hardware::rest`] when that was dealt with.
     #[inline]
-    pub fn worked(&mut self, flight: &FlashInFlight, id: UnitId) -> Option<WorkQueue> {
+    pub fn worked(&mut self, flight: &FlashOperations, id: UnitId) -> Option<WorkQueue> {
         self.units[id.index()].worked(flight.calendar.now())
     }
 
     /// A unit has nothing in hand: it goes on with what was halted, or can take a command.
     #[inline]
-    pub fn rest(&mut self, flight: &mut FlashInFlight, id: UnitId) {
+    pub fn rest(&mut self, flight: &mut FlashOperations, id: UnitId) {
         let unit = &mut self.units[id.index()];
         unit.rest(flight.calendar.now());
         if unit.has_halted() && !unit.is_pressed() {
@@ -287,7 +287,7 @@ impl Hardware {
     }
 
     /// Halts what a unit works on.
-    pub fn halt(&mut self, flight: &mut FlashInFlight, id: UnitId) {
+    pub fn halt(&mut self, flight: &mut FlashOperations, id: UnitId) {
         let now = flight.calendar.now();
         let command = self.timing.bus.suspend_command_ns;
         let unit = &mut self.units[id.index()];
@@ -298,7 +298,7 @@ impl Hardware {
     }
 
     /// Goes on with what was halted, if something was.
-    pub fn resume(&mut self, flight: &mut FlashInFlight, id: UnitId) {
+    pub fn resume(&mut self, flight: &mut FlashOperations, id: UnitId) {
         if let Some(ends_at) = self.units[id.index()].resume(flight.calendar.now()) {
             flight.calendar.push(ends_at, FlashEvent::Worked(id));
         }

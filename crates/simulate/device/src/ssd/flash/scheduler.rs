@@ -16,7 +16,7 @@ use super::geometry::{ChannelId, EraseSerial, MAX_PLANES, PhysicalPage, PlaneId,
 use super::hardware::{Hardware, Unit};
 use super::params::{FlashParams, FlashSchedule, Priority, Turns};
 use super::stats::{FlashStats, Waits};
-use super::work::{FlashInFlight, FlashWork, TransactionTable, WorkPurpose, WorkQueue, WorkStep};
+use super::work::{FlashOperations, FlashWork, TransactionTable, WorkPurpose, WorkQueue, WorkStep};
 use std::collections::VecDeque;
 
 /// Queues in the order in which they are looked at, each with the queue whose pages may share the
@@ -87,7 +87,7 @@ impl Scheduler {
 
     /// Queues a transaction at its unit.
     #[inline]
-    pub fn enqueue(&mut self, flight: &mut FlashInFlight, id: WorkId) {
+    pub fn enqueue(&mut self, flight: &mut FlashOperations, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         let (class, plane) = (QueueClass::of_work(work), work.place().plane);
@@ -104,13 +104,13 @@ impl Scheduler {
 
     /// Begins what can begin on every channel that changed.
     #[inline]
-    pub fn dispatch(&mut self, flight: &mut FlashInFlight) {
+    pub fn dispatch(&mut self, flight: &mut FlashOperations) {
         if self.hardware.channels().has_touched() {
             self.serve_touched(flight);
         }
     }
 
-    fn serve_touched(&mut self, flight: &mut FlashInFlight) {
+    fn serve_touched(&mut self, flight: &mut FlashOperations) {
         let mut served = 0;
         while let Some(channel) = self.hardware.channels_mut().next_touched(served) {
             self.serve(flight, channel);
@@ -121,7 +121,7 @@ impl Scheduler {
 
     /// Begins what can begin on a channel: data that waits first, then commands in turn.
     #[inline]
-    fn serve(&mut self, flight: &mut FlashInFlight, id: ChannelId) {
+    fn serve(&mut self, flight: &mut FlashOperations, id: ChannelId) {
         let now = flight.calendar.now();
         loop {
             let channel = &mut self.hardware.channels_mut()[id];
@@ -149,7 +149,7 @@ impl Scheduler {
     /// Begins a read at once where nothing else waits for its unit or channel, as its turn would;
     /// false where something does.
     #[inline]
-    pub fn begin_at_once(&mut self, flight: &mut FlashInFlight, id: WorkId) -> bool {
+    pub fn begin_at_once(&mut self, flight: &mut FlashOperations, id: WorkId) -> bool {
         let now = flight.calendar.now();
         let unit_id = self.hardware.site(flight.work[id].source.plane).unit;
         let unit = self.hardware.unit(unit_id);
@@ -171,7 +171,7 @@ impl Scheduler {
 
     /// Gives a unit the command whose turn it is; false if there is none it can take.
     #[inline]
-    fn issue(&mut self, flight: &mut FlashInFlight, id: UnitId) -> bool {
+    fn issue(&mut self, flight: &mut FlashOperations, id: UnitId) -> bool {
         let now = flight.calendar.now();
         let unit = self.hardware.unit(id);
         let reads = unit.queues.queue(QueueClass::HostRead).len();
@@ -222,7 +222,7 @@ impl Scheduler {
     #[inline]
     fn gather(
         &mut self,
-        flight: &mut FlashInFlight,
+        flight: &mut FlashOperations,
         unit: UnitId,
         class: QueueClass,
         mate: Option<QueueClass>,
@@ -275,7 +275,7 @@ impl Scheduler {
     #[inline(always)]
     fn take(
         &mut self,
-        flight: &mut FlashInFlight,
+        flight: &mut FlashOperations,
         unit: UnitId,
         class: QueueClass,
         before: WorkId,
@@ -296,7 +296,7 @@ impl Scheduler {
     }
 
     /// Everything that must hold of queues, units and channels.
-    pub fn audit(&self, flight: &FlashInFlight) -> Result<(), String> {
+    pub fn audit(&self, flight: &FlashOperations) -> Result<(), String> {
         let mut load = self.load.none();
         self.hardware.audit(&flight.work, flight.calendar.now(), &mut load)?;
         self.load.audit(&load)

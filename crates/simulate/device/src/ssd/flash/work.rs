@@ -372,7 +372,7 @@ impl WorkTime {
 
 /// Transactions under way, the calendar and the counters.
 #[derive(Clone, Debug, Default)]
-pub struct FlashInFlight {
+pub struct FlashOperations {
     /// Transactions that are not done.
     pub work: TransactionTable,
     /// The time, and events to come.
