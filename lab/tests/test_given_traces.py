@@ -91,6 +91,7 @@ def test_a_manifest_names_files_otherwise(folder: Path) -> None:
 def test_what_the_spec_says_of_a_reference_trace_is_not_taken_for_another(folder: Path) -> None:
     volume(folder / "volumes", "mail")
     reference = {"path": "x", "load": "y", "span": "121s", "capacity": "4GiB"}
+    reference |= {"format": "mqsim", "time_scale": 1.0, "change": "81s", "windows": 600}
     wanted = [{"name": "mail", "kind": "mail", **reference}]
     found = volumes.given(folder / "volumes", wanted)[0]
     assert set(found) == {"name", "path", "kind"}

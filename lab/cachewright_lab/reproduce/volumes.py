@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 MANIFEST = "volumes.toml"
 LOAD = "load"
 # What the specs say of a reference trace itself, and of no other volume.
-OF_REFERENCE = ("path", LOAD, "span", "phases_s", "capacity")
+OF_REFERENCE = (
+    *("path", LOAD, "span", "phases_s", "capacity"),
+    *("format", "options", "time_scale", "stop", "change", "windows"),
+)
 # Files that stand beside traces and are none: by ending, and the names of a capture's files.
 BESIDE = {".json", ".md"}
 FILES = "files"
