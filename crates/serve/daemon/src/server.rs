@@ -702,7 +702,9 @@ impl Server {
                 }
                 Member::Going if self.node.blocks().has_gone(number) => {
                     self.tenants.set_member(tenant, Member::Gone);
-                    self.status.iter_mut().for_each(|status| status.set_member(tenant, Member::Gone));
+                    self.status
+                        .iter_mut()
+                        .for_each(|status| status.set_member(tenant, Member::Gone));
                     self.io.inner().remove_file(self.tenants.volumes()[tenant].backing);
                     let backing = self.plan.volumes[tenant].backing.display();
                     let name = &self.tenants.exports()[tenant];

@@ -6,8 +6,8 @@
 //! and models, the seed, the write mode and the size, and on nothing else of a case; so does the
 //! key it is kept under. Where a tenant has a history, that stands for its head. Curves of
 //! intervals are measured as by a live server (`decide/control`); those of heads are counted
-//! exactly for LRU. Ratios on devices are of the whole tenant, which waits and reads ahead as in the
-//! run itself.
+//! exactly for LRU. Ratios on devices are of the whole tenant, which waits and reads ahead as in
+//! the run itself.
 
 use crate::ExperimentError;
 use crate::case::Case;
