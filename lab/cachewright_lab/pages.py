@@ -203,8 +203,8 @@ def _count(paper: Paper) -> str:
     counts = {
         "met": sum(value is not None and claim.holds(value) for claim, value in pairs),
         "missed": sum(value is not None and not claim.holds(value) for claim, value in pairs),
-        "not testable here": sum(claim.measure is None for claim in paper.claims),
-        NOT_MEASURED: sum(c.measure is not None and value is None for c, value in pairs),
+        "not testable here": sum(claim.untested is not None for claim in paper.claims),
+        NOT_MEASURED: sum(c.untested is None and value is None for c, value in pairs),
     }
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     return f"**{words.counted(len(pairs), 'claim')}: {said}.**"
@@ -274,7 +274,8 @@ def pictures_of(paper: Paper) -> list[Picture]:
 def _row(paper: Paper, claim: Claim) -> list[str]:
     said = f"{claim.claim}: {claim.paper} ({claim.source})"
     if claim.measure is None:
-        return [said, claim.reading, "untested", "", "", f"{claim.untested}"]
+        what = "not testable" if claim.untested else NOT_MEASURED
+        return [said, claim.reading, what, "", "", claim.untested or claim.unmeasured or ""]
     bound = f"met: {claim.bound()}"
     read = f"{claim.reading}; {bound}" if claim.reading else bound
     value = paper.kept.own.measures.get(claim.measure)

@@ -26,8 +26,19 @@ CLAIMS = "claims.toml"
 FILE = "claims.json"
 Status = Literal["met", "missed", "holds in small", "differs in small", "untested", "not run"]
 TEXTS = ("name", "claim", "source", "paper")
-OPTIONAL_TEXTS = ("reading", "measure", "later", "elsewhere", "unit", "why", "untested")
+OPTIONAL_TEXTS = (
+    "reading",
+    "measure",
+    "later",
+    "elsewhere",
+    "unit",
+    "why",
+    "untested",
+    "unmeasured",
+)
 BOUNDS = ("at_least", "at_most")
+# What decides a claim, or why nothing does.
+DECIDED_BY = ("measure", "untested", "unmeasured")
 KEYS = (*TEXTS, *OPTIONAL_TEXTS, *BOUNDS)
 
 
@@ -73,7 +84,9 @@ class Claim:
     at_most: float | None = None
     unit: str = "plain"
     why: str = ""
+    # Why no measure can tell, and why none was taken although one could.
     untested: str | None = None
+    unmeasured: str | None = None
 
     def shown(self, value: float | None) -> str:
         """Return a value of the claim's measures as text."""
@@ -116,6 +129,8 @@ class Judged:
         match self.status:
             case "untested":
                 return f"untested because {claim.untested}"
+            case "not run" if claim.unmeasured:
+                return f"not run because {claim.unmeasured}"
             case "missed":
                 return f"missed because {claim.why}" if claim.why else "missed"
         return self.status
@@ -133,7 +148,7 @@ def judged(claims: Sequence[Claim], measures: Mapping[str, float], *, whole: boo
 
 def _judged(claim: Claim, measures: Mapping[str, float], *, whole: bool) -> Judged:
     if claim.measure is None:
-        return Judged(claim, "untested", None)
+        return Judged(claim, "untested" if claim.untested else "not run", None)
     value = measures.get(claim.measure)
     if value is None:
         return Judged(claim, "not run", None)
@@ -210,15 +225,17 @@ def _check(where: str, key: str, value: object) -> None:
 def _consistent(where: str, table: Mapping[str, Any]) -> None:
     """Check what keys say together: a measure with a bound, or why there is none."""
     bounds = [key for key in BOUNDS if key in table]
-    if ("measure" in table) == ("untested" in table):
-        found = "both" if "measure" in table else "neither"
-        raise SpecError(f"{where}: found {found} of `measure` and `untested`, expected one of them")
+    given = [key for key in DECIDED_BY if key in table]
+    if len(given) != 1:
+        found = " and ".join(f"`{key}`" for key in given) or "none of them"
+        named = ", ".join(f"`{key}`" for key in DECIDED_BY)
+        raise SpecError(f"{where}: found {found}, expected one of {named}")
     if "measure" in table and not bounds:
         raise SpecError(f"{where}: found no bound, expected `at_least` or `at_most`")
-    if "untested" in table:
+    if "measure" not in table:
         for key in (*bounds, "later", "elsewhere", "why"):
             if key in table:
-                raise SpecError(f"{where}: found `{key}` beside `untested`, expected none")
+                raise SpecError(f"{where}: found `{key}` beside `{given[0]}`, expected none")
     if len(bounds) == 2 and table["at_least"] > table["at_most"]:
         low, high = table["at_least"], table["at_most"]
         raise SpecError(f"{where}: `at_least`: found {low}, expected at most {high} (`at_most`)")
