@@ -282,7 +282,7 @@ mod tests {
 
     const TENANT: TenantId = TenantId(0);
 
-    /// Two channels of two slots: 0 and 1 are the tenant's alone, it shares 2 and 3 with another one.
+    /// Two channels of two slots: 0 and 1 are the tenant's alone, it shares 2 and 3 with another.
     fn two_regions(private_blocks: u32) -> ResidentPlaces {
         let channel = |at: u64| Exposed {
             channels: vec![at as u32],
@@ -354,8 +354,8 @@ mod tests {
         assert!(places.may_swap(a, b), "neither wants a region");
     }
 
-    /// Residents begin, leave, end and move at random: every slot has one holder or is free, and every
-    /// resident that waits gets a slot in the end.
+    /// Residents begin, leave, end and move at random: every slot has one holder or is free, and
+    /// every resident that waits gets a slot in the end.
     #[test]
     fn every_slot_has_one_holder() {
         for seed in 0..16 {

@@ -969,7 +969,7 @@ mod tests {
         assert_eq!(free(&slots), [2, 4, 5], "slot 2 has no pool now");
     }
 
-    /// After the layout change tenant 1 has channel 0, which is full of tenant 0's blocks that stay.
+    /// After the layout change tenant 1 has channel 0, which is full of tenant 0's blocks.
     #[test]
     fn a_block_whose_channels_are_full_of_others_lies_elsewhere_meanwhile() {
         let before = map(&[&[0], &[1]], &[&[(0, 2)], &[(1, 2)]]);

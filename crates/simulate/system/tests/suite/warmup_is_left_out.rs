@@ -170,7 +170,8 @@ proptest! {
                 clock: Some(clock),
                 capacity_blocks: 24,
             };
-            run_ssd(&replay, drive(mode, shared, &axes), PAGE, None, Default::default(), &mut |_| true).unwrap()
+            let (drive, signals) = (drive(mode, shared, &axes), Default::default());
+            run_ssd(&replay, drive, PAGE, None, signals, &mut |_| true).unwrap()
         };
         let (whole, found) = (times(0), times(warmup_ns));
         let done = answers(drive(mode, shared, &axes), &loaded);
