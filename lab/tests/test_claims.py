@@ -91,6 +91,12 @@ def test_claims_are_met_missed_untested_or_not_run(folder: Path) -> None:
     assert verdicts({"fig1/a/hits": 2.0}, whole=False) == ["holds in small", never]
     assert verdicts({"fig1/a/hits": 1.0}, whole=False) == ["differs in small", never]
     assert verdicts({}, whole=False) == ["not run", never]
+    (sized,) = written(folder, GOOD.replace("fig1/a/hits", "fig1/64MiB, 7%/hits"))
+    small = {"fig1/1MiB, 20%/hits": 2.0, "fig1/hits": 1.0}
+    assert claims.judged([sized], small, whole=False)[0].status == "holds in small"
+    assert claims.judged([sized], small, whole=True)[0].status == "not run", "another size"
+    several = {**small, "fig1/2MiB, 20%/hits": 1.0}
+    assert claims.judged([sized], several, whole=False)[0].status == "not run"
     assert claims.judged(found, {"fig1/a/hits": 0.83}, whole=True)[0].shown == "17 % below"
 
 

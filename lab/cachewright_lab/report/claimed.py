@@ -18,6 +18,7 @@ HEADERS = ("claim", "paper", "ours", "verdict")
 # How a verdict looks on the page.
 MARKS = {"met": "good", "missed": "bad"}
 STATUSES = ("met", "missed", "holds in small", "differs in small", "untested", "not run")
+SEVERAL = {"holds in small": "hold in small", "differs in small": "differ in small"}
 SMALL = "Small synthetic traces show that everything works; only reference traces or yours judge."
 
 
@@ -44,7 +45,11 @@ def short(found: Sequence[Judged]) -> Table:
 def summary(found: Sequence[Judged]) -> str:
     """Return how many claims there are of each status, in a sentence."""
     counts = [(status, sum(one.status == status for one in found)) for status in STATUSES]
-    said = ", ".join(f"{count} {status}" for status, count in counts if count)
+    said = ", ".join(
+        f"{count} {status if count == 1 else SEVERAL.get(status, status)}"
+        for status, count in counts
+        if count
+    )
     small = any(one.status.endswith("in small") for one in found)
     return f"{words.counted(len(found), 'claim')}: {said}" + (f". {SMALL}" if small else "")
 
