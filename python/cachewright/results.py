@@ -186,9 +186,9 @@ class RunFrames(AnswerFrames[RunAnswer]):
 
         Errors: `SpecError` for a name that is none, and where there is nothing to draw.
         """
-        from cachewright.report import notebook
+        from cachewright.report import notebook, run
 
-        return notebook.chart(notebook.figures_of_run(self), name)
+        return notebook.chart(run.figures(self), name)
 
     def to_pandas(self) -> Any:
         """Return `cases` as a frame of pandas. Errors: `SpecError` where pandas is absent."""

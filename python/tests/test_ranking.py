@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ from fixtures import Command
 
 import cachewright
 from cachewright import SpecError
+from cachewright.cli import options
 from cachewright.tables import ranking, summary
 
 GIB = 1 << 30
@@ -89,6 +91,11 @@ def test_a_rank_can_be_asked_for(drives: cachewright.Result) -> None:
         ranking.rank_of(drives.answer, "speed")
 
 
+def test_the_command_line_knows_every_rank() -> None:
+    named = get_args(get_args(options.RankBy)[0])[0]
+    assert set(get_args(named)) == set(ranking.RANKS)
+
+
 def test_goals_rank_before_hits() -> None:
     stack = {
         "name": "goals",
@@ -125,7 +132,9 @@ def test_the_command_line_concludes_and_names_the_next_command(
     assert "next: cachewright run a.csv --policy lru --capacity 400KiB --report" in answer.out
     refused = command(*words, "--rank-by", "slowdown")
     assert refused.status == 2
-    assert "--rank-by: found `slowdown`, expected a stack with devices" in refused.err
+    said = "--rank-by: found `slowdown`, expected a stack with devices and `machine.alone = true`"
+    assert said in refused.err
+    assert refused.out == "", "it is refused before anything runs"
 
 
 def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:

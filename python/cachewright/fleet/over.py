@@ -200,11 +200,9 @@ def _character_rows(value: Row) -> list[Row]:
 
 def character_row(answer: CharacterizeAnswer) -> Row:
     """Return what a volume's whole trace is like, and the kind that most periods were judged."""
+    from cachewright.tables import volumes
+
     total = answer.total
-    kinds: dict[str, int] = {}
-    for period in answer.periods:
-        for one in period.judged:
-            kinds[one.kind] = kinds.get(one.kind, 0) + 1
     return {
         "reads": total.reads,
         "writes": total.writes,
@@ -216,7 +214,7 @@ def character_row(answer: CharacterizeAnswer) -> Row:
         "overlapped": total.classes.overlapped,
         "strided": total.classes.strided,
         "random": total.classes.random,
-        "kind": min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None,
+        "kind": volumes.kind(answer),
     }
 
 

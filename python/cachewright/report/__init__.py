@@ -39,9 +39,9 @@ def write_report(
 
     Errors: `RunError` when a file cannot be written, `SpecError` for what cannot be ranked by.
     """
-    from cachewright.report import charts, run, timed
+    from cachewright.report import run
 
-    figures = [*charts.all_figures(result), *timed.figures(result)]
+    figures = run.figures(result)
     return write_page(run.page(result, figures, rank_by), figures, path, kinds)
 
 

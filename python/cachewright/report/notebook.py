@@ -11,10 +11,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import SpecError
-from cachewright.tables import html, ranking, sizing, summary
+from cachewright.report.run import figures
+from cachewright.tables import html, ranking, summary
 
 if TYPE_CHECKING:
-    from cachewright.answers import PlanAnswer
     from cachewright.report.figure import Figure
     from cachewright.results import CurveFrames, RunFrames
     from cachewright.tables import Table
@@ -26,11 +26,11 @@ def of_run(result: RunFrames) -> str:
     rank = ranking.rank_of(answer)
     if len(answer.cases) == 1:
         (case,) = answer.cases
-        return _shown(result.name, "", [summary.tenants(case)], figures_of_run(result)[:1])
+        return _shown(result.name, "", [summary.tenants(case)], figures(result)[:1])
     best = summary.advised(answer, rank)
     ranked = next(one for one in summary.rankings(answer, rank) if best in one.cases)
     tables = [summary.ranked(answer, ranked)]
-    return _shown(result.name, summary.conclusion(answer, rank), tables, figures_of_run(result)[:1])
+    return _shown(result.name, summary.conclusion(answer, rank), tables, figures(result)[:1])
 
 
 def of_curves(found: CurveFrames) -> str:
@@ -47,37 +47,24 @@ def of_curves(found: CurveFrames) -> str:
     )
 
 
-def of_plan(answer: PlanAnswer) -> str:
-    """Return a plan: the conclusion, what each tenant needs, what they need together."""
-    tables = [table for table in (sizing.alone(answer), sizing.together(answer)) if table]
-    return _shown("", sizing.conclusion(answer), tables, [])
-
-
-def figures_of_run(result: RunFrames) -> list[Figure]:
-    """Return the figures of a run in the order of its report."""
-    from cachewright.report import charts, timed
-
-    return [*charts.all_figures(result), *timed.figures(result)]
-
-
-def chart(figures: Sequence[Figure], name: str | None) -> Any:
+def chart(drawn: Sequence[Figure], name: str | None) -> Any:
     """Return a figure as a chart of Altair, the first one or that of a name.
 
     Errors: `SpecError` for a name that is none, and where there is no figure.
     """
-    if not figures:
+    if not drawn:
         raise SpecError("found nothing to draw, expected several cases or times")
-    for figure in figures:
+    for figure in drawn:
         if name in (None, figure.name):
             return figure.plot.still().properties(title=figure.title)
-    expected = ", ".join(figure.name for figure in figures)
+    expected = ", ".join(figure.name for figure in drawn)
     raise SpecError(f"chart: found `{name}`, expected one of {expected}")
 
 
-def _shown(title: str, said: str, tables: Sequence[Table[Any]], figures: Sequence[Figure]) -> str:
+def _shown(title: str, said: str, tables: Sequence[Table[Any]], drawn: Sequence[Figure]) -> str:
     parts = [f"<p><strong>{escape(title)}</strong></p>" if title else ""]
     parts.append(f"<p>{escape(said)}</p>" if said else "")
     parts += [f"<p>{escape(table.title)}</p>{html(table)}" for table in tables]
-    parts += [figure.still() for figure in figures]
+    parts += [figure.still() for figure in drawn]
     # The figure's lines take this colour, which a page of reports has by itself.
     return f'<div class="cachewright" style="--line: #9996">{"".join(parts)}</div>'

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from cachewright.results import RunFrames
 
 
-def page(result: RunFrames, figures: Sequence[Figure], rank_by: str | None = None) -> str:
+def figures(result: RunFrames) -> list[Figure]:
+    """Return the figures that a run has data for, in the order of the page."""
+    from cachewright.report import charts, timed
+
+    return [*charts.all_figures(result), *timed.figures(result)]
+
+
+def page(result: RunFrames, drawn: Sequence[Figure], rank_by: str | None = None) -> str:
     """Return the whole page. Errors: `SpecError` for what cannot be ranked by."""
     answer = result.answer
     rank = ranking.rank_of(answer, rank_by)
@@ -30,7 +37,7 @@ def page(result: RunFrames, figures: Sequence[Figure], rank_by: str | None = Non
         '<div class="row">',
         *(section(pivot) for pivot in summary.pivots(answer)),
         "</div>",
-        *figures,
+        *drawn,
         *(_ranking(answer, ranked) for ranked in summary.rankings(answer, rank) if several),
         _best_tenants(answer, rank),
         _responses(answer),

@@ -15,7 +15,7 @@ from cachewright import characterized, documents, results
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, PlanAnswer
 from cachewright.fleet import over
-from cachewright.report import charts, curves, run, timed, volumes
+from cachewright.report import curves, run, volumes
 from cachewright.report.figure import Figure
 from cachewright.report.page import section, whole_page
 from cachewright.results import Amplification, Curves, Result
@@ -49,9 +49,9 @@ def drawn(folder: Path) -> Drawn:
     raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
 
 
-def _run(found: Result, rank_by: str | None = None) -> Drawn:
-    several = [*charts.all_figures(found), *timed.figures(found)]
-    return run.page(found, several, rank_by), several
+def _run(found: Result) -> Drawn:
+    several = run.figures(found)
+    return run.page(found, several), several
 
 
 def _volumes(folder: Path, command: str) -> Drawn:

@@ -28,8 +28,9 @@ class Rank:
     of: Callable[[Case], float | None]
     better: Literal["high", "low"]
     text: Callable[[float], str]
-    # What a stack must have for its cases to have a value.
-    needs: str
+    # What a stack must have for its cases to have a value, in words and as a check of the stack.
+    needs: str = ""
+    is_told_by: Callable[[Mapping[str, Any]], bool] = lambda stack: True
 
     def key(self, case: Case) -> float:
         """Return a number by which better cases sort first; cases without a value come last."""
@@ -98,20 +99,50 @@ def _pages(value: float) -> str:
     return words.counted(round(value), "page")
 
 
-HITS = Rank("hits", "hit ratio", lambda case: case.total.hit_ratio, "high", words.ratio, "")
-GOALS = Rank("goals", "goals met", _goals_met, "high", words.significant, "tenants with goals")
-MEAN = Rank("mean", "mean response", _mean, "low", words.duration, "devices")
-P99 = Rank("p99", "p99 response", _p99, "low", words.duration, "devices")
-AMPLIFICATION = Rank(
-    "write-amplification", "write amplification", amplification, "low", words.ratio, "flash"
+def _has_devices(stack: Mapping[str, Any]) -> bool:
+    return bool(stack.get("device"))
+
+
+def _has_flash(stack: Mapping[str, Any]) -> bool:
+    return _has_devices(stack) or bool(stack.get("flash"))
+
+
+def _has_goals(stack: Mapping[str, Any]) -> bool:
+    return any(key.startswith("goal") for tenant in stack.get("tenant", []) for key in tenant)
+
+
+def _replays_alone(stack: Mapping[str, Any]) -> bool:
+    return _has_devices(stack) and bool(stack.get("machine", {}).get("alone"))
+
+
+HITS = Rank("hits", "hit ratio", lambda case: case.total.hit_ratio, "high", words.ratio)
+GOALS = Rank(
+    "goals", "goals met", _goals_met, "high", words.significant, "tenants with goals", _has_goals
 )
-FLASH_WRITES = Rank("flash-writes", "flash writes", flash_writes, "low", _pages, "flash")
+MEAN = Rank("mean", "mean response", _mean, "low", words.duration, "devices", _has_devices)
+P99 = Rank("p99", "p99 response", _p99, "low", words.duration, "devices", _has_devices)
+AMPLIFICATION = Rank(
+    "write-amplification",
+    "write amplification",
+    amplification,
+    "low",
+    words.ratio,
+    "flash",
+    _has_flash,
+)
+FLASH_WRITES = Rank(
+    "flash-writes", "flash writes", flash_writes, "low", _pages, "flash", _has_flash
+)
 SLOWDOWN = Rank(
-    "slowdown", "worst slowdown", slowdown, "low", words.ratio,
-    "devices and `replay.alone = true`",
-)  # fmt: skip
+    "slowdown",
+    "worst slowdown",
+    slowdown,
+    "low",
+    words.ratio,
+    "devices and `machine.alone = true`",
+    _replays_alone,
+)
 RANKS = {one.name: one for one in (HITS, MEAN, P99, AMPLIFICATION, FLASH_WRITES, SLOWDOWN, GOALS)}
-NAMES = tuple(RANKS)
 
 
 def rank_of(answer: RunAnswer, name: str | None = None) -> Rank:
@@ -136,13 +167,8 @@ def rank_of(answer: RunAnswer, name: str | None = None) -> Rank:
 
 def check(name: str, stack: Mapping[str, Any]) -> None:
     """Refuse to rank by what a stack cannot tell, before it runs. Errors: `SpecError`."""
-    has_devices = bool(stack.get("device"))
-    known = {"devices": has_devices, "flash": has_devices or bool(stack.get("flash"))}
-    known["tenants with goals"] = any(
-        key.startswith("goal") for tenant in stack.get("tenant", []) for key in tenant
-    )
     rank = RANKS[name]
-    if not known.get(rank.needs, True):
+    if not rank.is_told_by(stack):
         raise SpecError(f"--rank-by: found `{name}`, expected a stack with {rank.needs}")
 
 

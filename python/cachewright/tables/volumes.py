@@ -22,8 +22,6 @@ from cachewright.tables import Better, Column, Table, amplification, ranking, su
 
 # A volume's name and the document of its answer.
 Answered = tuple[str, Mapping[str, Any]]
-# The share of all hits that a size gives before it is called enough.
-NEARLY = 0.9
 # Rows that a terminal shows.
 SHOWN = 40
 
@@ -113,10 +111,10 @@ def _curves(answers: Sequence[Answered]) -> Summed:
         Column("accesses", lambda row: row[1].accesses, words.count),
         Column("working set", lambda row: row[1].distinct * row[2], words.size),
         Column("half of the hits at", lambda row: _size_of(row, 0.5), words.size),
-        Column("nine tenths at", lambda row: _size_of(row, NEARLY), words.size),
+        Column("nine tenths at", lambda row: _size_of(row, summary.NEARLY), words.size),
         Column("least miss ratio", lambda row: _least(row[1]), words.ratio),
     ]
-    total = sum(size for row in rows if (size := _size_of(row, NEARLY)))
+    total = sum(size for row in rows if (size := _size_of(row, summary.NEARLY)))
     sentence = f"nine tenths of all volumes' hits take {words.size(total)} together"
     title = f"{words.counted(len(rows), 'volume')}: cache sizes by share of the hits"
     return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
@@ -174,9 +172,9 @@ def _characters(answers: Sequence[Answered]) -> Summed:
         Column("working set", lambda row: row[1].total.working_set_bytes, words.size),
         Column("sequential", lambda row: row[1].total.classes.sequential, words.percent),
         Column("random", lambda row: row[1].total.classes.random, words.percent),
-        Column("kind", lambda row: _kind(row[1])),
+        Column("kind", lambda row: kind(row[1])),
     ]
-    if not any(_kind(row[1]) for row in rows):
+    if not any(kind(row[1]) for row in rows):
         columns.pop()
     requests = sum(row[1].total.reads + row[1].total.writes for row in rows)
     reads = sum(row[1].total.reads for row in rows) / requests if requests else 0.0
@@ -185,7 +183,7 @@ def _characters(answers: Sequence[Answered]) -> Summed:
     return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
 
 
-def _kind(answer: CharacterizeAnswer) -> str:
-    """Return the kind that most periods were judged to be; nothing without a model."""
+def kind(answer: CharacterizeAnswer) -> str | None:
+    """Return the kind that most periods were judged to be; None without a model."""
     kinds = Counter(one.kind for period in answer.periods for one in period.judged)
-    return kinds.most_common(1)[0][0] if kinds else ""
+    return min(kinds, key=lambda name: (-kinds[name], name)) if kinds else None
