@@ -130,6 +130,14 @@ def test_the_command_line_concludes_and_names_the_next_command(
     assert answer.status == 0, answer.err
     assert "At 400KiB use lru: hit ratio 0.9500." in answer.out
     assert "next: cachewright run a.csv --policy lru --capacity 400KiB --report" in answer.out
+    further = command(*words, "--set", "replay.stop=10s")
+    assert "--capacity 400KiB --report" in further.out
+    assert "cachewright run a.csv --set replay.stop=10s --policy" in further.out
+    said = next(line for line in further.out.splitlines() if line.startswith("next: "))
+    assert command(*said.removeprefix("next: cachewright ").split()).status == 0
+    alone = command("run", "a.csv", "--capacity", "400KiB", "--block", "8KiB")
+    assert "next: cachewright compare a.csv --block 8KiB\n" in alone.out
+    assert "next:" not in command(*words, "--format", "csv").out, "how it is read is not named"
     refused = command(*words, "--rank-by", "slowdown")
     assert refused.status == 2
     said = "--rank-by: found `slowdown`, expected a stack with devices and `machine.alone = true`"

@@ -633,6 +633,7 @@ def _overheads(figure: DriveFigure) -> Table:
     weights = 4 * units * (inputs + units) + units * outputs
     biases = F32 * (4 * units + outputs)
     rows_of_weights = 2 * 4 * units + outputs
+    # Weights of the inputs, of the units and of the outputs.
     tensors = 3
     rows = [
         ["operations of a prediction", words.count(operations)],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,21 +105,30 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
     """
     from cachewright.tables import ranking, summary
 
-    named = [shlex.quote(os.fspath(path)) for path in job.sources]
-    if not named:
+    if not job.sources:
         return ""
+    words = [os.fspath(path) for path in job.sources]
+    settings = dict(job.settings)
     if len(answer.cases) == 1:
-        if is_stack_path(job.sources[0]):
-            return f"cachewright compare {named[0]} --policy {','.join(USUAL_POLICIES)}"
-        return f"cachewright compare {' '.join(named)}"
+        # What is compared is not set as well: of traces the usual sizes, too.
+        is_stack = is_stack_path(job.sources[0])
+        varied = ("policy",) if is_stack else ("policy", "capacity")
+        words += _spelled({k: v for k, v in settings.items() if short(k) not in varied})
+        if is_stack:
+            words += ["--policy", ",".join(USUAL_POLICIES)]
+        return shlex.join(["cachewright", "compare", *words])
     best = summary.advised(answer, ranking.rank_of(answer, rank_by))
-    for key in answer.varied:
-        value = best.settings[key]
+    settings |= {key: best.settings[key] for key in answer.varied}
+    return shlex.join(["cachewright", "run", *words, *_spelled(settings), "--report"])
+
+
+def _spelled(settings: Mapping[str, str]) -> list[str]:
+    """Return settings as the options of `run` and `compare`."""
+    found = []
+    for key, value in settings.items():
         option = short(key)
-        is_own = option in CACHE_OPTIONS
-        words = f"--{option} {shlex.quote(value)}" if is_own else shlex.quote(f"{key}={value}")
-        named.append(words if is_own else f"--set {words}")
-    return f"cachewright run {' '.join(named)} --report"
+        found += [f"--{option}", value] if option in CACHE_OPTIONS else ["--set", f"{key}={value}"]
+    return found
 
 
 def name_of(job: Job) -> str:

@@ -48,7 +48,7 @@ def of_run(
     notes = _notes(sources, trace)
     if not isinstance(stack, Path) and not _gives("capacity", settings):
         notes.append(f"capacity {USUAL_CAPACITY}, a share of the working set; --capacity sets it")
-    return Job(stack, settings, {}, notes, sources)
+    return Job(stack, settings, {}, notes, _nameable(sources, trace))
 
 
 def of_compare(
@@ -77,7 +77,7 @@ def of_compare(
                 notes.append(f"{key} {', '.join(chosen)}; --{key} chooses others")
     found, left_out = expanded(stack, found, settings)
     notes += [f"{key}=all leaves out {name}: {reason}" for key, name, reason in left_out]
-    return Job(stack, settings, found, notes, sources)
+    return Job(stack, settings, found, notes, _nameable(sources, trace))
 
 
 def of_volume(
@@ -91,6 +91,11 @@ def of_volume(
         if not _gives(key, settings) and not _gives(key, found):
             found[key] = list(chosen)
     return found, settings
+
+
+def _nameable(sources: Sequence[Path], trace: options.TraceArgs) -> Sequence[Path]:
+    """Return the sources if their names alone say how they are read; else none."""
+    return () if trace.given() else sources
 
 
 def _gives(key: str, keys: dict[str, str] | dict[str, list[str]]) -> bool:
