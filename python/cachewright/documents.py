@@ -239,8 +239,26 @@ def read(kind: type[T], file: Path, expected: str) -> T:
 
     Errors: `SpecError`, naming the file, the place in it, what was found and what was `expected`.
     """
+    document = of_version(file, expected)
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        found = load(kind, document, "result")
+    except SpecError as error:
+        raise SpecError(f"{file}: {error}; expected {expected}") from None
+    for name in _names(found):
+        if name != _plain(name):
+            raise SpecError(
+                f"{file}: found the name `{_plain(name)}`, expected no control characters in it"
+            )
+    return found
+
+
+def of_version(file: Path, expected: str) -> dict[str, Any]:
+    """Return the JSON in `file`, which is of this schema version.
+
+    Errors: `SpecError`, naming the file, what was found and what was `expected`.
+    """
+    try:
+        document: Any = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(f"{file}: {words.reason(error)}; expected {expected}") from None
     except (ValueError, RecursionError) as error:
@@ -254,16 +272,7 @@ def read(kind: type[T], file: Path, expected: str) -> T:
             f"{file}: found a result of cachewright {_plain(document[VERSION][:_SHOWN])} with "
             f"{shown} of its schema, expected version {SCHEMA_VERSION}; run the command again"
         )
-    try:
-        found = load(kind, document, "result")
-    except SpecError as error:
-        raise SpecError(f"{file}: {error}; expected {expected}") from None
-    for name in _names(found):
-        if name != _plain(name):
-            raise SpecError(
-                f"{file}: found the name `{_plain(name)}`, expected no control characters in it"
-            )
-    return found
+    return document
 
 
 @contextmanager

@@ -110,6 +110,16 @@ def size_at_most(size_bytes: int) -> str:
     return Number(f"{size_bytes}B", size_bytes)
 
 
+def size_at_least(size_bytes: int) -> str:
+    """Return a size that reads back as no less than this, to four digits."""
+    for unit, shift in _BINARY:
+        if whole := size_bytes >> shift:
+            scale = 10 ** max(KEPT_DIGITS - len(str(whole)), 0)
+            number = -((-size_bytes * scale) >> shift) / scale
+            return Number(f"{number:f}".rstrip("0").rstrip(".") + unit, size_bytes)
+    return Number(f"{size_bytes}B", size_bytes)
+
+
 def duration(time_ns: float | None) -> str:
     """Return a duration in the largest unit that keeps it at or above one: `2.5s`."""
     if time_ns is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -30,6 +31,20 @@ settings.load_profile("timeless")
 RESULT_SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "result.json"
 REQUESTS = 4000
 BLOCKS = 500
+# Twenty rounds over sixty blocks.
+LOOP = [4096 * (at % 60) for at in range(1200)]
+
+
+def frame(offsets: list[int], op: str = "read", gap_ns: int = 20_000_000) -> pl.DataFrame:
+    """Return a trace of whole blocks."""
+    return pl.DataFrame(
+        {
+            "time_ns": [gap_ns * at for at in range(len(offsets))],
+            "offset_bytes": offsets,
+            "length_bytes": [4096] * len(offsets),
+            "op": [op] * len(offsets),
+        }
+    )
 
 
 def by_file(config: pytest.Config, log: Any, together: Collection[str] = ()) -> Any:

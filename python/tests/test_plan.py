@@ -39,8 +39,8 @@ def test_plan_names_what_each_needs_alone_and_together(stack: Path, command: Com
     assert "400KiB" in lines["equal"]
     assert "1.43 x" in lines["equal"]
     assert {"soft-qos", "soft-qos-x", "hull", "equal", "shared"} <= set(lines)
-    assert answer.out.splitlines()[-1].startswith("smallest cache: ")
-    assert "which meets 2 goals; next is" in answer.out
+    assert "280KiB under soft-qos-x is the smallest cache that meets" in answer.out
+    assert "that meets 2 goals" in answer.out
     document = json.loads(command("plan", str(stack), "--partition", "equal", "--json").out)
     assert [tenant["alone_blocks"] for tenant in document["tenants"]] == [20, 50]
     assert document["partitions"][0]["quota_blocks"] == [50, 50]
@@ -55,7 +55,7 @@ def test_plan_says_when_a_goal_is_beyond_any_cache(stack: Path, command: Command
     )
     assert sentence in answer.out
     assert "no size" in answer.out
-    assert "no cache size meets every goal (2 goals) under soft-qos, soft-qos-x" in answer.out
+    assert "No cache size meets every goal (2 goals) under soft-qos, soft-qos-x" in answer.out
 
 
 def test_plan_refuses_a_stack_without_goals(traces: Path, command: Command) -> None:
@@ -77,9 +77,9 @@ def test_a_tenant_without_a_goal_is_best_effort(stack: Path, command: Command) -
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["loop50", "best", "effort", "-", "0.9500"] in lines
     assert "together: 80KiB" in answer.out
-    assert answer.out.splitlines()[-2].startswith("smallest cache: ")
-    assert "under soft-qos-x, which meets 1 goal; next is equal with " in answer.out
-    assert answer.out.splitlines()[-1] == "result: kept"
+    assert "under soft-qos-x is the smallest cache that meets 1 goal. " in answer.out
+    assert "Next is equal with " in answer.out
+    assert answer.out.splitlines()[-2] == "result: kept"
     kept = json.loads(Path("kept/plan.json").read_text())
     assert kept["best"] == "soft-qos-x"
     assert len(kept["partitions"][0]["hit_ratios"]) == 2

@@ -6,9 +6,8 @@ import random
 from pathlib import Path
 from typing import get_args
 
-import polars as pl
 import pytest
-from fixtures import Command
+from fixtures import LOOP, Command, frame
 
 import cachewright
 from cachewright import SpecError
@@ -16,19 +15,6 @@ from cachewright.cli import options
 from cachewright.tables import ranking, summary
 
 GIB = 1 << 30
-LOOP = [4096 * (at % 60) for at in range(1200)]
-
-
-def frame(offsets: list[int], op: str = "read", gap_ns: int = 20_000_000) -> pl.DataFrame:
-    """Return a trace of whole blocks."""
-    return pl.DataFrame(
-        {
-            "time_ns": [gap_ns * at for at in range(len(offsets))],
-            "offset_bytes": offsets,
-            "length_bytes": [4096] * len(offsets),
-            "op": [op] * len(offsets),
-        }
-    )
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from cachewright import words
 from cachewright.answers import AdviseAnswer, AdviseCase
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
-from cachewright.live import advising, estimating
+from cachewright.live import advice, advising, estimating
 from cachewright.live.advice import label
-from cachewright.tables import Column, Table
+from cachewright.stack import is_stack_path
+from cachewright.tables import Column, Table, conclusion
 
 SHOWN_CASES = 12
 SHOWN_TENANTS = 6
@@ -92,6 +93,7 @@ def advise(
         output.print_csv(_rows(found))
     else:
         _show(found)
+        output.follow(_next_command(target, found))
 
 
 def _show(found: AdviseAnswer) -> None:
@@ -125,6 +127,22 @@ def _show(found: AdviseAnswer) -> None:
         output.say(sentence)
     for sentence in found.notes:
         output.note(sentence)
+    output.say()
+    output.conclude(advice.conclusion(found))
+
+
+def _next_command(target: str, found: AdviseAnswer) -> str:
+    """Return the check of a stack file with what is advised; nothing for a bare address."""
+    best = advice.advised(found)
+    if best is None or not is_stack_path(target):
+        return ""
+    keys = {"policy": (found.present.policy, best.policy)}
+    keys["partition"] = (found.present.partition, best.partition)
+    given = [f"cache.{key}={new}" for key, (now, new) in keys.items() if new != now]
+    if any("(" in setting for setting in given):
+        return ""
+    changed = [part for setting in given for part in ("--set", setting)]
+    return conclusion.command("check", target, *changed)
 
 
 def _hits_of(place: int) -> Callable[[AdviseCase], float]:

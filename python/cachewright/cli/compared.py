@@ -30,9 +30,8 @@ def show(answer: RunAnswer, rank_by: str | None = None) -> None:
     for sentence in (*summary.sentences(answer, rank), *more):
         if sentence:
             output.say(sentence)
-    if answer_text := summary.conclusion(answer, rank):
-        output.say()
-        output.say(answer_text)
+    output.say()
+    output.conclude(summary.conclusion(answer, rank))
 
 
 def _workload(answer: RunAnswer) -> None:

@@ -77,6 +77,7 @@ def study(
 
     """
     from cachewright.fleet import study as studies
+    from cachewright.tables import studied
 
     shown, args = options.shown(show), plan or StudyArgs()
     separations = split_values(args.separation) if args.separation.strip() else []
@@ -104,6 +105,8 @@ def study(
         output.print_csv(found.document["wins"])
     else:
         _show(found.document)
+        output.conclude(studied.conclusion(found.document))
+        output.say()
         output.say(engines.sentence(found.rates))
         output.say(f"result: {out}")
     if report:
@@ -112,8 +115,21 @@ def study(
         path = fleet.write(found, out / REPORT_FILE)
         if not shown.is_data:
             output.say(f"report: {path}")
+    if not shown.is_data and (trace is None or not trace.given()):
+        output.follow(_next_command(location, found.document))
     engines.unread(found.unread)
     engines.refuse(found.failed)
+
+
+def _next_command(location: Path, document: dict[str, object]) -> str:
+    """Return the comparison, volume by volume, at the size that suits most of them."""
+    from cachewright.tables import conclusion, studied
+
+    chosen = studied.advised(document)
+    if chosen is None:
+        return ""
+    policies = ",".join(dict.fromkeys(["lru", chosen.policy]))
+    return conclusion.command("compare", location, "--policy", policies, "--capacity", chosen.size)
 
 
 def _show(document: dict[str, object]) -> None:

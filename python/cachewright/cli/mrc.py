@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, targets
+from cachewright import api, targets, words
 from cachewright._native import SpecError
 from cachewright.answers import CurvesAnswer
 from cachewright.cli import engine as engines
@@ -20,8 +20,8 @@ from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Curves
-from cachewright.stack import files_of
-from cachewright.tables import curves, timing
+from cachewright.stack import USUAL_POLICIES, files_of
+from cachewright.tables import conclusion, curves, timing
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
@@ -120,9 +120,13 @@ def mrc(
         output.print_csv([*found.points.to_dicts(), *found.latency.to_dicts()])
     else:
         _show(found.answer)
-    for line in _files(found, to, folder):
-        if not shown.is_data:
-            output.say(line)
+    lines = _files(found, to, folder)
+    if shown.is_data:
+        return
+    for line in lines:
+        output.say(line)
+    if trace is None or not trace.given():
+        output.follow(_next_command(source, found.answer))
 
 
 def _show(answer: CurvesAnswer) -> None:
@@ -136,8 +140,25 @@ def _show(answer: CurvesAnswer) -> None:
         output.show(checked)
     for found in answer.latency or ():
         output.show(timing.by_size(found, answer.block_bytes))
-    for sentence in curves.conclusions(answer):
-        output.say(sentence)
+    if compared := curves.conclusions(answer):
+        for sentence in compared:
+            output.say(sentence)
+        output.say()
+    output.conclude(curves.answered(answer))
+
+
+def _next_command(source: Path, answer: CurvesAnswer) -> str:
+    """Return the comparison of policies at the size advised, or the run of the best of several."""
+    chosen = curves.advised(answer)
+    if chosen is None or "(" in chosen.policy:
+        return ""
+    size = words.size_at_least(chosen.size_blocks * answer.block_bytes)
+    policies = list(dict.fromkeys(curve.policy for curve in answer.curves))
+    if len(policies) > 1:
+        at = ("--policy", chosen.policy, "--capacity", size, "--report")
+        return conclusion.command("run", source, *at)
+    usual = ",".join(dict.fromkeys([*policies, *USUAL_POLICIES]))
+    return conclusion.command("compare", source, "--policy", usual, "--capacity", size)
 
 
 def _files(found: Curves, to: CurveFiles, folder: Path | None) -> list[str]:

@@ -98,6 +98,18 @@ def show(table: tables.Table[Any]) -> None:
         say(line)
 
 
+def conclude(paragraph: str) -> None:
+    """Print the answer; nothing where there is none."""
+    if paragraph:
+        say(paragraph)
+
+
+def follow(command: str) -> None:
+    """Print the command that follows from the answer; nothing where none does."""
+    if command:
+        say(f"next: {command}")
+
+
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
     """Print names and values in two aligned columns."""
     width = max((len(name) for name, _ in pairs), default=0)

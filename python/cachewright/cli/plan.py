@@ -12,13 +12,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api
+from cachewright import api, words
 from cachewright._native import SpecError
 from cachewright.answers import PlanAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
-from cachewright.tables import sizing
+from cachewright.tables import conclusion, sizing
 
 flag = Flags("plan")
 
@@ -104,6 +104,7 @@ def plan(
     _show(answer)
     if out is not None:
         output.say(f"result: {out}")
+    output.follow(_next_command(stack, set, answer))
 
 
 def _plan_fleet(
@@ -142,6 +143,7 @@ def _plan_fleet(
         plan_fleet.show(answer)
         if out is not None:
             output.say(f"result: {out}")
+        output.follow(plan_fleet.next_command(file, out, answer))
 
 
 def _show(answer: PlanAnswer) -> None:
@@ -159,4 +161,16 @@ def _show(answer: PlanAnswer) -> None:
     for one in answer.partitions:
         if one.warning:
             output.note(f"{one.partition}: {one.warning}")
-    output.say(sizing.conclusion(answer))
+    output.conclude(sizing.conclusion(answer))
+
+
+def _next_command(stack: Path, set: list[str] | None, answer: PlanAnswer) -> str:
+    """Return the run of the smallest cache; nothing where none meets the goals."""
+    found = {one.partition: one.smallest_blocks for one in answer.partitions}
+    blocks = found.get(answer.best or "")
+    if answer.best is None or not blocks:
+        return ""
+    size = words.size_at_least(blocks * answer.block_bytes)
+    given = [part for setting in set or () for part in ("--set", setting)]
+    at = ("--capacity", size, "--partition", answer.best, "--report")
+    return conclusion.command("run", stack, *given, *at)

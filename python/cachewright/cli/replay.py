@@ -6,7 +6,6 @@ For: one way for options however they were read. Must never know: options, how c
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -93,8 +92,8 @@ def replay(job: Job, wanted: Wanted) -> None:
         path = result.report(folder / REPORT_FILE, wanted.figures, rank_by=wanted.rank_by)
         if not wanted.is_data:
             output.say(f"report: {path}")
-    if not wanted.is_data and (further := _next_command(job, result.answer, wanted.rank_by)):
-        output.say(f"next: {further}")
+    if not wanted.is_data:
+        output.follow(_next_command(job, result.answer, wanted.rank_by))
 
 
 def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
@@ -103,7 +102,7 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
     After one case it is the comparison of the usual policies and sizes; after a comparison the case
     that was advised, with its report.
     """
-    from cachewright.tables import ranking, summary
+    from cachewright.tables import conclusion, ranking, summary
 
     if not job.sources:
         return ""
@@ -116,10 +115,10 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
         words += _spelled({k: v for k, v in settings.items() if short(k) not in varied})
         if is_stack:
             words += ["--policy", ",".join(USUAL_POLICIES)]
-        return shlex.join(["cachewright", "compare", *words])
+        return conclusion.command("compare", *words)
     best = summary.advised(answer, ranking.rank_of(answer, rank_by))
     settings |= {key: best.settings[key] for key in answer.varied}
-    return shlex.join(["cachewright", "run", *words, *_spelled(settings), "--report"])
+    return conclusion.command("run", *words, *_spelled(settings), "--report")
 
 
 def _spelled(settings: Mapping[str, str]) -> list[str]:

@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from cachewright import api
+from cachewright.answers import AmplificationAnswer
 from cachewright.cli import engine as engines
 from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Amplification
-from cachewright.tables import amplification
+from cachewright.tables import amplification, conclusion
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
@@ -116,6 +117,8 @@ def wa(
         path = found.report(folder / REPORT_FILE, kinds)
         if not shown.is_data:
             output.say(f"report: {path}")
+    if not shown.is_data and (trace is None or not trace.given()):
+        output.follow(_next_command(source, set, found.answer))
 
 
 def _show(found: Amplification) -> None:
@@ -131,5 +134,22 @@ def _show(found: Amplification) -> None:
             output.show(predictions)
     for warning in found.warnings:
         output.note(warning)
-    for op, cases in amplification.by_op(answer):
-        output.say(amplification.conclusion(op, cases))
+    several = amplification.by_op(answer)
+    if len(several) > 1:
+        for op, cases in several:
+            output.say(amplification.best_at(op, cases))
+        output.say()
+    output.conclude(amplification.answered(answer))
+
+
+def _next_command(source: Path, given: list[str] | None, answer: AmplificationAnswer) -> str:
+    """Return the best scheme on larger spare space, or its report where that is known."""
+    several = amplification.by_op(answer)
+    best = amplification.best_case(several[0][1])
+    if "(" in f"{best.separation}{best.reclaim}":
+        return ""
+    words = [part for setting in given or () for part in ("--set", setting)]
+    words += ["--separation", best.separation, "--reclaim", best.reclaim]
+    if len(several) == 1:
+        words += ["--op", ",".join(f"{100 * best.op * times:g}%" for times in (1, 2, 4))]
+    return conclusion.command("wa", source, *words, "--report")

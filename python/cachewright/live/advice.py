@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cachewright import words
+from cachewright.tables import conclusion as endings
 
 if TYPE_CHECKING:
-    from cachewright.answers import AdviseCase, AdviseGoal, PlanAnswer
+    from cachewright.answers import AdviseAnswer, AdviseCase, AdviseGoal, PlanAnswer
 
 SHARED = "shared"
 # A gain below this is no reason to change anything.
@@ -33,6 +34,42 @@ def sentences(
     same = [case for case in cases if case.capacity_bytes == present.capacity_bytes]
     lines.append(_at_this_size(present, same))
     return [*lines, *of_smaller(present, cases)]
+
+
+def conclusion(found: AdviseAnswer) -> str:
+    """Return in a paragraph what to change at the present size, and what other sizes give."""
+    now = found.present
+    best = advised(found)
+    size, ratio = words.size(now.capacity_bytes), _ratio(now)
+    if best is None:
+        parts = [f"Keep {label(now)} at {size}: hit ratio {ratio}, and nothing tried is better"]
+        best = now
+    else:
+        gain = f"hit ratio {_ratio(best)} instead of {ratio}"
+        parts = [f"At {size} use {label(best)} instead of {label(now)}: {gain}"]
+    if found.goals:
+        parts.append(f"It meets {best.goals_met} of {words.counted(len(found.goals), 'goal')}")
+    larger = [case for case in found.cases if case.capacity_bytes > now.capacity_bytes]
+    if larger:
+        most = max(larger, key=lambda case: (case.goals_met, case.hit_ratio))
+        parts.append(
+            endings.more_hits(
+                best.capacity_bytes, best.hit_ratio, most.capacity_bytes, most.hit_ratio
+            )
+        )
+    return endings.paragraph([*parts, *of_smaller(now, found.cases)])
+
+
+def advised(found: AdviseAnswer) -> AdviseCase | None:
+    """Return the best case of the present size; None where the present one is as good."""
+    now = found.present
+    same = [case for case in found.cases if case.capacity_bytes == now.capacity_bytes]
+    return same[0] if same and _is_better(same[0], now) else None
+
+
+def _is_better(case: AdviseCase, present: AdviseCase) -> bool:
+    gain = case.hit_ratio - present.hit_ratio
+    return case.goals_met > present.goals_met or gain >= LEAST_GAIN
 
 
 def of_goal(goal: AdviseGoal) -> str:
@@ -73,7 +110,7 @@ def of_smaller(present: AdviseCase, cases: Sequence[AdviseCase]) -> Iterator[str
     if smaller:
         least = min(smaller, key=lambda case: (case.capacity_bytes, -case.hit_ratio))
         size = words.size(least.capacity_bytes)
-        yield f"{size} under {label(least)} would do: hit ratio {_ratio(least)}"
+        yield f"{size} under {label(least)} would do as well as now: hit ratio {_ratio(least)}"
 
 
 def label(case: AdviseCase) -> str:
@@ -99,8 +136,7 @@ def _at_this_size(present: AdviseCase, same: Sequence[AdviseCase]) -> str:
     if not same:
         return f"now: {label(present)}: hit ratio {_ratio(present)}"
     best = same[0]
-    gain = best.hit_ratio - present.hit_ratio
-    if best.goals_met <= present.goals_met and gain < LEAST_GAIN:
+    if not _is_better(best, present):
         return f"at this size nothing that was tried is better than {label(present)}"
     line = f"at this size {label(best)}: hit ratio {_ratio(best)} instead of {_ratio(present)}"
     if best.goals_met != present.goals_met:

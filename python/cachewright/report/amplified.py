@@ -18,7 +18,7 @@ from cachewright.answers import DriveTenantFacts
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
 from cachewright.tables import Column, Table, amplification
 from cachewright.tables.amplification import Case
@@ -166,12 +166,11 @@ def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
     facts = amplification.drive_sentence(answer)
     predictions = [amplification.predictions(op, cases) for op, cases in groups]
     tiles = [
-        ("flash writes per host write", words.ratio(best.write_amplification)),
-        ("extra writes per host write", words.ratio(best.extra_writes)),
+        ("flash pages per host page", words.ratio(best.write_amplification)),
+        ("extra pages per host page", words.ratio(best.extra_writes)),
         ("metadata bytes per page", words.significant(best.metadata_bytes_per_page)),
     ]
     shown = "".join(f"<div><b>{escape(v)}</b><span>{escape(n)}</span></div>" for n, v in tiles)
-    name = f"{amplification.label(best)} at {words.percent(best.op)} over-provisioning"
     notes = "".join(f"<li>{escape(warning)}</li>" for warning in result.warnings)
     return whole_page(
         f"{result.name}: write amplification",
@@ -179,8 +178,7 @@ def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
             f"<h1>{escape(result.name)}: write amplification</h1>",
             f'<p class="lead">{escape(facts[:1].upper() + facts[1:])}</p>',
             f'<ul class="note">{notes}</ul>' if notes else "",
-            f'<section class="best"><p>Best: <strong>{escape(name)}</strong></p>'
-            f'<div class="tiles">{shown}</div></section>',
+            answered(amplification.answered(answer), shown),
             *(section(amplification.ranked(answer, op, cases)) for op, cases in groups),
             *(section(found) for found in predictions if found),
             *drawn,

@@ -16,7 +16,7 @@ from cachewright import words
 from cachewright.answers import CurvesAnswer, MissRatioCurve
 from cachewright.report import marks, timed
 from cachewright.report.figure import Figure
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.report.plots import (
     PANEL_HEIGHT,
     Panel,
@@ -40,6 +40,7 @@ def page(answer: CurvesAnswer) -> str:
     drawn: list[str | Figure] = [
         f"<h1>{escape(name)}</h1>",
         f'<p class="lead">{escape(_sentence(answer))}</p>',
+        answered(tables.answered(answer)),
         *figures(answer),
         *(section(table, table.title) for table in tables.by_size(answer)),
         _notes(answer),

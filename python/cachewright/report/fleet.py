@@ -17,9 +17,9 @@ from cachewright import words
 from cachewright.fleet import study
 from cachewright.report import marks
 from cachewright.report.figure import Figure
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
-from cachewright.tables import Column, Table, of_texts
+from cachewright.tables import Column, Table, of_texts, studied
 
 SHARE = "share of volumes"
 
@@ -37,6 +37,7 @@ def page(document: dict[str, Any]) -> str:
     parts: list[str | Figure] = [
         f"<h1>{escape(document['name'])}</h1>",
         f'<p class="lead">{escape(lead(document))}</p>',
+        answered(studied.conclusion(document)),
         *figures(document),
         *(section(table) for table in (classes(document), wins(document), distributions(document))),
         _failures(document),

@@ -41,7 +41,7 @@ def of_curves(found: CurveFrames) -> str:
     tables = curves.by_size(found.answer)[:1]
     return _shown(
         found.answer.name,
-        "; ".join(curves.conclusions(found.answer)),
+        curves.answered(found.answer),
         tables,
         drawn.figures(found.answer)[:1],
     )

@@ -60,6 +60,14 @@ def heading(table: Table[Any]) -> str:
     return table.title[:1].upper() + table.title[1:]
 
 
+def answered(paragraph: str, tiles: str = "") -> str:
+    """Return the first box of a page: the answer in a paragraph, then numbers in large print."""
+    if not paragraph:
+        return ""
+    numbers = f'<div class="tiles">{tiles}</div>' if tiles else ""
+    return f'<section class="best"><p><strong>{escape(paragraph)}</strong></p>{numbers}</section>'
+
+
 def note(sentence: str) -> str:
     """Return a remark in small print."""
     return f'<p class="note">{escape(sentence)}</p>'

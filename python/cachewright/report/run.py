@@ -77,6 +77,10 @@ def _headline(answer: RunAnswer, rank: Rank) -> str:
     if best.flash:
         tiles.append(("write amplification", words.ratio(best.flash.write_amplification)))
         tiles.append(("flash writes", words.count(best.flash.flash_pages)))
+    if best.timing and (in_pages := ranking.amplification(best)) is not None:
+        tiles.append(("write amplification, in pages", words.ratio(in_pages)))
+    if (in_bytes := ranking.amplification_in_bytes(best)) is not None:
+        tiles.append((ranking.IN_BYTES, words.ratio(in_bytes)))
     if best.total.mean_response_ns is not None:
         tiles.append(("mean response", words.duration(best.total.mean_response_ns)))
     drawn = "".join(

@@ -13,13 +13,14 @@ from typing import Any
 
 from cachewright import characterized, documents, results
 from cachewright._native import SpecError
-from cachewright.answers import CharacterizeAnswer, PlanAnswer
-from cachewright.fleet import over
+from cachewright.answers import CharacterizeAnswer, FleetPlanAnswer, PlanAnswer
+from cachewright.fleet import over, study
+from cachewright.fleet.placement import host_files
 from cachewright.report import curves, run, volumes
 from cachewright.report.figure import Figure
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.results import Amplification, Curves, Result
-from cachewright.tables import sizing
+from cachewright.tables import placement, sizing
 from cachewright.tables import volumes as volumes_tables
 from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
 
@@ -80,14 +81,24 @@ def _plan(found: PlanAnswer) -> Drawn:
     remarks = "".join(f"<p>{escape(sentence)}</p>" for sentence in sizing.remarks(found))
     tables = [section(sizing.alone(found), after=remarks)]
     if together:
-        conclusion = f"<p>{escape(sizing.conclusion(found))}</p>"
-        tables.append(section(together, after=conclusion))
-    return _tables(f"{found.name}: plan", tables)
+        tables.append(section(together))
+    return _tables(f"{found.name}: plan", [answered(sizing.conclusion(found)), *tables])
 
 
 def _character(found: CharacterizeAnswer) -> Drawn:
     tables = [section(characterized.by_period(found))]
     return _tables(f"{Path(found.path).name}: characterize", tables)
+
+
+def _study(document: dict[str, Any]) -> Drawn:
+    from cachewright.report import fleet
+
+    return fleet.page(document), fleet.figures(document)
+
+
+def _fleet_plan(found: FleetPlanAnswer) -> Drawn:
+    tables = [section(table) for table in placement.tables(found)]
+    return _tables(f"{found.name}: fleet", [answered(placement.conclusion(found)), *tables])
 
 
 def _tables(title: str, tables: Sequence[str]) -> Drawn:
@@ -106,5 +117,13 @@ _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
     characterized.CHARACTER_FILE: (
         _document(CharacterizeAnswer, characterized.CHARACTER_FILE, "characterize"),
         _character,
+    ),
+    study.STUDY: (
+        lambda folder: documents.of_version(folder / study.STUDY, "a result of `fleet study`"),
+        _study,
+    ),
+    host_files.DOCUMENT: (
+        _document(FleetPlanAnswer, host_files.DOCUMENT, "plan --fleet"),
+        _fleet_plan,
     ),
 }

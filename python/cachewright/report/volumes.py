@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.tables import Table
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def page(command: str, found: Summed) -> str:
     table = Table(whole.title, whole.columns, whole.rows, by_row=whole.by_row)
     parts = [
         f"<h1>{escape(command)}</h1>",
-        f'<section class="best"><p><strong>{escape(found.sentence)}</strong></p></section>',
+        answered(found.sentence),
         section(table),
     ]
     return whole_page(f"{command}: volumes", parts)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import documents, tables, words
 from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier, EraseSpread
 from cachewright.documents import AnswerFrames, values
-from cachewright.tables import Better, Column, Table
+from cachewright.tables import Better, Column, Table, conclusion
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +36,8 @@ MEASURES: tuple[tuple[str, Callable[[Classifier], float | None]], ...] = (
 # A terabyte, as drives are sold.
 TERABYTE = 10**12
 LOW: Better = "low"
+# The separation that puts all pages on one stream.
+NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -287,7 +289,7 @@ def accuracy_over_time(case: Case) -> list[JudgedPart]:
     return parts
 
 
-def conclusion(op: float, cases: Sequence[Case]) -> str:
+def best_at(op: float, cases: Sequence[Case]) -> str:
     """Return which scheme writes least at one over-provisioning, and how far a bound is below."""
     best = best_case(cases)
     value = words.ratio(best.write_amplification)
@@ -298,6 +300,35 @@ def conclusion(op: float, cases: Sequence[Case]) -> str:
         value = words.ratio(lowest.write_amplification)
         line += f"; the bound {lowest.separation}, {lowest.reclaim} has {value}"
     return line
+
+
+def answered(answer: AmplificationAnswer) -> str:
+    """Return in a paragraph which scheme to use, what it saves and what more space would save.
+
+    It is of the least over-provisioning; pages that the flash programs are counted in bytes, too.
+    """
+    (op, cases), *larger = by_op(answer)
+    best = best_case(cases)
+    programmed = words.size(best.flash_pages * answer.page_bytes)
+    written = words.size(best.user_pages * answer.page_bytes)
+    parts = [
+        f"At {words.percent(op)} over-provisioning use {label(best)}: write amplification "
+        f"{words.ratio(best.write_amplification)}, {programmed} programmed for {written} written"
+    ]
+    plain = next((c for c in cases if c.separation == NONE and c is not best), None)
+    if plain:
+        saved = words.percent(1 - best.write_amplification / plain.write_amplification)
+        parts.append(f"That is {saved} less than without separation")
+    bounds = [case for case in cases if case.bound and case is not best]
+    if bounds and not best.bound:
+        lowest = best_case(bounds)
+        value = words.ratio(lowest.write_amplification)
+        parts.append(f"The bound {lowest.separation}, {lowest.reclaim} has {value}")
+    if larger:
+        more, others = larger[-1]
+        value = words.ratio(best_case(others).write_amplification)
+        parts.append(f"{words.percent(more)} over-provisioning has {value}")
+    return conclusion.paragraph(parts)
 
 
 def drive_sentence(answer: AmplificationAnswer) -> str:

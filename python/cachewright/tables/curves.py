@@ -6,10 +6,11 @@ The tables are for the terminal and for the page. Sizes come in blocks and are s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cachewright import tables, words
 from cachewright.answers import CurveCheck, CurvesAnswer, MissRatioCurve
-from cachewright.tables import Column, Table
+from cachewright.tables import Column, Table, conclusion, summary
 
 # Size in blocks, miss ratio, low and high end of its interval.
 Point = tuple[int, float, float | None, float | None]
@@ -50,6 +51,64 @@ def conclusions(answer: CurvesAnswer) -> list[str]:
             f"{worst} most, {words.ratio(misses[worst])}"
         )
     return lines
+
+
+class Advised(NamedTuple):
+    """The size and the policy to use, and the hit ratio that they give."""
+
+    size_blocks: int
+    policy: str
+    hit_ratio: float
+
+
+def advised(answer: CurvesAnswer) -> Advised | None:
+    """Return the smallest size with nearly all hits of the largest, and the best policy there.
+
+    The curves are those of all tenants together and of the first window. Policies that read the
+    future are no choice. None where nothing hits.
+    """
+    best = _most_hits(answer, bounds=False) or _most_hits(answer, bounds=True)
+    most = max((one.hit_ratio for one in best), default=0.0)
+    if most <= 0:
+        return None
+    return next(one for one in best if one.hit_ratio >= conclusion.NEARLY * most)
+
+
+def answered(answer: CurvesAnswer) -> str:
+    """Return in a paragraph which size to use, what half and double give, and what is possible."""
+    chosen = advised(answer)
+    if chosen is None:
+        return "No cache size hits: no block is read again, or all are measured as misses."
+    block = answer.block_bytes
+    best = _most_hits(answer, bounds=False) or _most_hits(answer, bounds=True)
+    size, ratio, most = chosen.size_blocks * block, chosen.hit_ratio, best[-1]
+    first = f"At {words.size(size)} {chosen.policy} has a hit ratio of {words.ratio(ratio)}"
+    if most.size_blocks > chosen.size_blocks:
+        first += f", {words.percent(ratio / most.hit_ratio)} of that of the largest size"
+    parts = [first]
+    larger = next((one for one in best if one.size_blocks >= 2 * chosen.size_blocks), most)
+    parts.append(conclusion.more_hits(size, ratio, larger.size_blocks * block, larger.hit_ratio))
+    smaller = [one for one in best if 0 < 2 * one.size_blocks <= chosen.size_blocks]
+    if smaller:
+        less = words.ratio(ratio - smaller[-1].hit_ratio)
+        parts.append(f"{words.size(smaller[-1].size_blocks * block)} hits {less} less")
+    for bound in _most_hits(answer, bounds=True):
+        if bound.size_blocks == chosen.size_blocks and bound.policy != chosen.policy:
+            parts.append(conclusion.of_possible(ratio, bound.policy, bound.hit_ratio))
+    return conclusion.paragraph(parts)
+
+
+def _most_hits(answer: CurvesAnswer, *, bounds: bool) -> list[Advised]:
+    """Return the policy that hits most at each size, among bounds or among the others."""
+    groups = _groups(answer.curves)
+    found: dict[int, Advised] = {}
+    for curve in groups[0] if groups else ():
+        if (curve.policy.split("(")[0] in summary.bounds()) != bounds:
+            continue
+        for size, miss, *_ in curve.points:
+            if size > 0 and (size not in found or 1 - miss > found[size].hit_ratio):
+                found[size] = Advised(size, curve.policy, 1 - miss)
+    return [found[size] for size in sorted(found)]
 
 
 def _groups(curves: Sequence[MissRatioCurve]) -> list[list[MissRatioCurve]]:

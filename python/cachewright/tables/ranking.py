@@ -15,6 +15,8 @@ from cachewright._native import SpecError
 from cachewright.answers import Case, RunAnswer
 from cachewright.tables import timing
 
+# Of a drive, beside its write amplification, which counts pages.
+IN_BYTES = "NAND bytes per host byte"
 # Keys of a stack that describe drives and machines.
 DRIVE_KEYS = ("device.", "flash.", "machine.")
 
@@ -54,6 +56,16 @@ def amplification(case: Case) -> float | None:
         return case.flash.write_amplification
     written, programmed = _flash_pages(case)
     return programmed / written if written else None
+
+
+def amplification_in_bytes(case: Case) -> float | None:
+    """Return the bytes that a case's drives program to flash per byte that their host writes.
+
+    It is above the write amplification in pages where the host writes parts of pages.
+    """
+    wear = [drive.wear for _, drive in timing.drives(case)]
+    written = sum(one.written_bytes for one in wear)
+    return sum(one.programmed_bytes for one in wear) / written if written else None
 
 
 def flash_writes(case: Case) -> float | None:

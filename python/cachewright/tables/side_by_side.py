@@ -638,8 +638,8 @@ def _of_stretch(counts: PeriodCounts | JudgedPeriod) -> dict[str, float]:
 # --- The results of folders.
 
 PLAN_FILE = "plan.json"
-EXPECTED = "expected a result folder, which `run`, `compare`, `mrc`, `plan`, `wa`, `characterize` "
-EXPECTED += "and `reproduce` write with `--out`"
+EXPECTED = "expected a result folder, which `run`, `compare`, `mrc`, `plan`, `wa`, `characterize`, "
+EXPECTED += "`fleet study` and `reproduce` write with `--out`"
 
 
 def _document(kind: type[Any], command: str) -> Callable[[Path], Any]:

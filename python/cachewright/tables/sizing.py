@@ -11,8 +11,11 @@ from typing import Any
 from cachewright import words
 from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
 from cachewright.tables import Column, Table
+from cachewright.tables import conclusion as endings
 
 BEST_EFFORT = "best effort"
+# A hit ratio below this is shown as 0.0000.
+LEAST_SHOWN = 0.00005
 
 
 def alone(answer: PlanAnswer) -> Table[PlanTenant]:
@@ -67,21 +70,54 @@ def together(answer: PlanAnswer) -> Table[PlanPartition] | None:
 
 
 def conclusion(answer: PlanAnswer) -> str:
-    """Return the smallest cache and by which partitioner, or that none meets the goals."""
+    """Return in a paragraph the smallest cache, by which partitioner, and what it leaves out.
+
+    Empty where no partitioner was asked for.
+    """
     block, sized = answer.block_bytes, answer.partitions
     found = {one.partition: one.smallest_blocks for one in sized}
+    if not sized:
+        return ""
     goals = [tenant.goal_hit_ratio for tenant in answer.tenants]
     number = words.counted(sum(goal is not None for goal in goals), "goal")
     best = answer.best
     if best is None:
         tried = ", ".join(found)
-        return f"no cache size meets every goal ({number}) under {tried}; hit ratios are the best"
-    line = f"smallest cache: {_blocks(found[best], block)} under {best}, which meets {number}"
+        return f"No cache size meets every goal ({number}) under {tried}; hit ratios are the best."
+    least, size = answer.smallest_blocks, found[best]
+    parts = [f"{_blocks(size, block)} under {best} is the smallest cache that meets {number}"]
+    if least and size:
+        share = words.significant(size / least, 3)
+        parts.append(f"That is {share} times the sum of what each tenant needs alone")
     others = {name: size for name, size in found.items() if size is not None and name != best}
-    if not others:
-        return line
-    second = min(others, key=others.__getitem__)
-    return f"{line}; next is {second} with {_blocks(others[second], block)}"
+    if others:
+        second = min(others, key=others.__getitem__)
+        parts.append(f"Next is {second} with {_blocks(others[second], block)}")
+    parts += [_largest_need(answer), _without_hits(answer)]
+    return endings.paragraph(parts)
+
+
+def _largest_need(answer: PlanAnswer) -> str:
+    """Return whose goal takes most of the cache; nothing where there is one goal."""
+    needs = [one for one in answer.tenants if one.alone_blocks]
+    if len(needs) < 2:
+        return ""
+    most = max(needs, key=lambda one: one.alone_blocks or 0)
+    size = _blocks(most.alone_blocks, answer.block_bytes)
+    return f"The largest need is that of {most.name}: {size} alone for a hit ratio of {_goal(most)}"
+
+
+def _without_hits(answer: PlanAnswer) -> str:
+    """Return which tenants without a goal hit nothing there."""
+    sized = next(one for one in answer.partitions if one.partition == answer.best)
+    found = [
+        tenant.name
+        for tenant, ratio in zip(answer.tenants, sized.hit_ratios or (), strict=False)
+        if tenant.goal_hit_ratio is None and ratio < LEAST_SHOWN
+    ]
+    if not found:
+        return ""
+    return f"Without a goal, {' and '.join(found)} hit nothing there: a goal would reserve space"
 
 
 def records(answer: PlanAnswer) -> list[dict[str, Any]]:

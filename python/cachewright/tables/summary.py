@@ -19,6 +19,7 @@ from cachewright import tables, words
 from cachewright.answers import CacheDrive, Case, CaseTenant, CaseTotal, RunAnswer
 from cachewright.documents import values
 from cachewright.tables import Column, Table, ranking, timing
+from cachewright.tables import conclusion as conclusions
 from cachewright.tables.ranking import GOALS, HITS, Rank
 
 POLICY = "cache.policy"
@@ -37,10 +38,6 @@ TENANT_COLUMNS = 8
 # Capacities that get a sentence of their own.
 SHOWN_CAPACITIES = 10
 ALL = "all"
-# The share of the largest cache's hits with which a smaller one is enough.
-NEARLY = 0.9
-# Below this span a rate says nothing about a day.
-SHORTEST_NS, DAY_NS = 10_000_000_000, 86_400_000_000_000
 
 # The counters of a case or of one of its tenants.
 Line = CaseTotal | CaseTenant
@@ -114,6 +111,7 @@ def _timed_amplification(case: Case) -> float | None:
 DEVICE_MEASURES: tuple[Column[Case], ...] = (
     Column("worst slowdown", ranking.slowdown, words.ratio, "low"),
     Column("write amplification", _timed_amplification, words.ratio, "low"),
+    Column(ranking.IN_BYTES, ranking.amplification_in_bytes, words.ratio, "low"),
 )
 
 
@@ -529,7 +527,7 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     first = f"{size}{use}: {_numbers(best, rank)}"
     parts = [first[:1].upper() + first[1:], _more_cache(answer, best, rank)]
     parts += [_of_possible(answer, best), _written_per_day(answer, best)]
-    return ". ".join(part for part in parts if part) + "."
+    return conclusions.paragraph(parts)
 
 
 def advised(answer: RunAnswer, rank: Rank | None = None) -> Case:
@@ -543,7 +541,7 @@ def advised(answer: RunAnswer, rank: Rank | None = None) -> Case:
         return best_case(answer, rank)
     found = [best_of(cases, HITS) for _, cases in by_capacity(answer)]
     top = max(map(hit_ratio, found))
-    return next(case for case in found if hit_ratio(case) >= NEARLY * top)
+    return next(case for case in found if hit_ratio(case) >= conclusions.NEARLY * top)
 
 
 def _more_cache(answer: RunAnswer, best: Case, rank: Rank) -> str:
@@ -552,12 +550,8 @@ def _more_cache(answer: RunAnswer, best: Case, rank: Rank) -> str:
         return ""
     choices = [case for case in answer.cases if not is_bound(case)] or list(answer.cases)
     most = max(map(capacity_bytes, choices))
-    times = most / capacity_bytes(best) if capacity_bytes(best) else 0.0
-    if times <= 1:
-        return ""
     top = max(hit_ratio(case) for case in choices if capacity_bytes(case) == most)
-    gain = words.ratio(max(top - hit_ratio(best), 0.0))
-    return f"{words.size(most)}, {words.significant(times, 2)} times as much, hits {gain} more"
+    return conclusions.more_hits(capacity_bytes(best), hit_ratio(best), most, top)
 
 
 def _of_possible(answer: RunAnswer, best: Case) -> str:
@@ -565,22 +559,17 @@ def _of_possible(answer: RunAnswer, best: Case) -> str:
     size = capacity_bytes(best)
     same = [c for c in answer.cases if is_bound(c) and capacity_bytes(c) == size]
     top = max(same, key=hit_ratio, default=None)
-    if top is None or hit_ratio(top) <= 0 or is_bound(best):
+    if top is None or is_bound(best):
         return ""
-    share = words.percent(hit_ratio(best) / hit_ratio(top))
-    most = f"{value(top, POLICY)} hits {words.ratio(hit_ratio(top))}"
-    return f"That is {share} of what is possible ({most})"
+    return conclusions.of_possible(hit_ratio(best), value(top, POLICY), hit_ratio(top))
 
 
 def _written_per_day(answer: RunAnswer, case: Case) -> str:
     """Return the bytes that a case writes to the cache in a day at the traces' own rate."""
-    span_ns = answer.workload.span_ns
-    if span_ns < SHORTEST_NS or not all(tenant.has_times for tenant in answer.tenants):
+    if not all(tenant.has_times for tenant in answer.tenants):
         return ""
-    written = case.total.cache_writes * case.block_bytes * DAY_NS / span_ns
-    if not written:
-        return ""
-    return f"At the traces' rate it writes {words.size(round(written))} a day to the cache"
+    written = case.total.cache_writes * case.block_bytes
+    return conclusions.written_per_day(written, answer.workload.span_ns, "the cache")
 
 
 def choice(answer: RunAnswer, rank: Rank | None = None) -> Case | None:
@@ -647,6 +636,8 @@ def _numbers(case: Case, rank: Rank) -> str:
         return ratio
     others = [ranking.AMPLIFICATION, ranking.MEAN, ranking.P99]
     parts = [one.shown(case) for one in others if one is not rank and one.of(case) is not None]
+    if (in_bytes := ranking.amplification_in_bytes(case)) is not None:
+        parts.append(f"{words.ratio(in_bytes)} {ranking.IN_BYTES}")
     return ", ".join([rank.shown(case), *parts, ratio])
 
 

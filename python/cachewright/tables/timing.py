@@ -361,7 +361,10 @@ def drive_facts(found: Drive) -> list[Fact]:
 
 
 def _work(found: Drive) -> str:
-    text = f"write amplification {words.significant(found.write_amplification)}, "
+    text = f"write amplification {words.significant(found.write_amplification)} in pages, "
+    if found.wear.written_bytes:
+        in_bytes = found.wear.programmed_bytes / found.wear.written_bytes
+        text += f"{words.significant(in_bytes)} NAND bytes per host byte, "
     text += f"{words.counted(found.collections, 'block')} cleaned, "
     text += f"{words.counted(found.map_misses, 'page')} of the map read"
     if isinstance(found, CachedDrive) and found.held_writes:

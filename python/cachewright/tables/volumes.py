@@ -18,7 +18,7 @@ from cachewright.answers import (
     RunAnswer,
 )
 from cachewright.documents import load
-from cachewright.tables import Better, Column, Table, amplification, ranking, summary
+from cachewright.tables import Better, Column, Table, amplification, conclusion, ranking, summary
 
 # A volume's name and the document of its answer.
 Answered = tuple[str, Mapping[str, Any]]
@@ -111,10 +111,10 @@ def _curves(answers: Sequence[Answered]) -> Summed:
         Column("accesses", lambda row: row[1].accesses, words.count),
         Column("working set", lambda row: row[1].distinct * row[2], words.size),
         Column("half of the hits at", lambda row: _size_of(row, 0.5), words.size),
-        Column("nine tenths at", lambda row: _size_of(row, summary.NEARLY), words.size),
+        Column("nine tenths at", lambda row: _size_of(row, conclusion.NEARLY), words.size),
         Column("least miss ratio", lambda row: _least(row[1]), words.ratio),
     ]
-    total = sum(size for row in rows if (size := _size_of(row, summary.NEARLY)))
+    total = sum(size for row in rows if (size := _size_of(row, conclusion.NEARLY)))
     sentence = f"nine tenths of all volumes' hits take {words.size(total)} together"
     title = f"{words.counted(len(rows), 'volume')}: cache sizes by share of the hits"
     return Summed(Table(title, columns, rows, shown=SHOWN), sentence)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cachewright import results as result
+from cachewright.fleet import study
+from cachewright.fleet.placement import host_files
 from cachewright.tables import measures
 from cachewright.tables.side_by_side import PLAN_FILE
 
@@ -20,6 +22,8 @@ KINDS = {
     result.CURVES_FILE: ("mrc", True),
     result.AMPLIFICATION_FILE: ("wa", False),
     PLAN_FILE: ("plan", False),
+    study.STUDY: ("fleet study", False),
+    host_files.DOCUMENT: ("plan --fleet", False),
     measures.FILE: ("reproduce", False),
 }
 # Folders of parts of a result, which are no results.
