@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from cachewright.characterized import characterize
     from cachewright.live.cache import Cache
+    from cachewright.live.observing import workload
     from cachewright.policies import CachePolicy
     from cachewright.registries import list
     from cachewright.results import Amplification, Curves, Result
@@ -73,6 +74,7 @@ __all__ = [
     "simulate",
     "train_shiro",
     "wa",
+    "workload",
     "write_trace",
 ]
 
@@ -90,6 +92,7 @@ _HOMES = {
     "read_trace": "traces",
     "scan_trace": "traces",
     "train_shiro": "train",
+    "workload": "live.observing",
     "write_trace": "traces",
 }
 

@@ -28,6 +28,7 @@ __all__ = [
     "TraceWriter",
     "Verdict",
     "VolumeChoice",
+    "WorkloadObserver",
     "__version__",
     "auto_schemes",
     "caching_hits",
@@ -275,6 +276,25 @@ class TraceReader:
     def notes(self) -> list[str]: ...
     def has_times(self) -> bool: ...
     def requests_hint(self) -> int | None: ...
+
+@final
+class WorkloadObserver:
+    def __new__(
+        cls,
+        path: str | Sequence[str],
+        format: str | None,
+        on_bad_record: str,
+        options: Mapping[str, str],
+        *,
+        volume: str | None,
+        block: str,
+        memory: str,
+    ) -> WorkloadObserver: ...
+    def requests_hint(self) -> int | None: ...
+    def requests(self) -> int: ...
+    def advance(self, count: int) -> bool: ...
+    def settle(self) -> None: ...
+    def answer(self) -> str: ...
 
 @final
 class TraceMerger:

@@ -2027,6 +2027,280 @@ class VolumeInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkloadAnswer:
+    """The answer of `trace report` and of `observe`."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # Requests of all kinds.
+    requests: int
+    # Requests that read.
+    reads: int
+    # Requests that write.
+    writes: int
+    # Requests that trim.
+    trims: int
+    # Requests that flush.
+    flushes: int
+    # Share of reads among reads and writes, 0 to 1.
+    read_share: float
+    # Bytes read.
+    read_bytes: int
+    # Bytes written.
+    write_bytes: int
+    # Bytes trimmed.
+    trim_bytes: int
+    # Distinct blocks read or written.
+    distinct_blocks: int
+    # Bytes of these blocks.
+    working_set_bytes: int
+    # Bytes of the blocks that are written.
+    written_working_set_bytes: int
+    # Requests per second over the span of the whole trace; null without times.
+    rate_per_s: float | None
+    # Path of the trace.
+    path: str
+    # Name of its format.
+    format: str
+    # Names of the volumes with a request, the busiest first.
+    volumes: tuple[str, ...]
+    # Whether the trace has times.
+    has_times: bool
+    # Time from the first request to the latest; null without times.
+    span_ns: int | None
+    # Bytes of a block.
+    block_bytes: int
+    # Whether the trace numbers objects: then each is one block, of the size first asked for.
+    counts_objects: bool
+    # Share of the blocks that are followed, 0 to 1: 1 while all fit into the memory allowed.
+    sample_rate: float
+    # Blocks that are followed.
+    sampled_blocks: int
+    # Bytes that the counts take, about.
+    memory_bytes: int
+    # Records that could not be read.
+    skipped_bad: int
+    # Records that are no block requests.
+    skipped_irrelevant: int
+    # What was done to the trace beside reading it, in sentences.
+    notes: tuple[str, ...]
+    # Nanoseconds of a period.
+    period_ns: int
+    # The trace by periods, in order of time; empty without times.
+    periods: tuple[WorkloadPeriod, ...]
+    # The busiest second.
+    peak: PeakSecond
+    # Blocks in use within windows of time, from one period up, each window twice the last.
+    windows: tuple[WindowBlocks, ...]
+    # Where requests go over time: a map for each of the busiest volumes.
+    offsets: tuple[OffsetMap, ...]
+    # Sizes of reads, in bytes.
+    read_bytes_each: Distribution
+    # Sizes of writes, in bytes.
+    write_bytes_each: Distribution
+    # Reads and writes whose offset or length is no multiple of 4 KiB.
+    misaligned: int
+    # Times between a request and the next, in nanoseconds.
+    arrivals_ns: Distribution
+    # Runs of reads at consecutive offsets.
+    read_runs: Runs
+    # Runs of writes at consecutive offsets.
+    write_runs: Runs
+    # Re-use of blocks.
+    reuse: BlockReuse
+    # Updates of blocks.
+    updates: Updates
+    # How accesses spread over blocks.
+    popularity: Popularity
+    # The LRU miss-ratio curve.
+    curve: tuple[WorkloadPoint, ...]
+    # The size beyond which the curve is flatter than from nothing to its end, in blocks; null for
+    # a trace without re-use.
+    knee_blocks: int | None
+    # The least sizes at which LRU has 50, 90 and 99 % of the hits that any size has, in blocks;
+    # empty for a trace without re-use.
+    sizes: tuple[ReachedSize, ...]
+    # What caches of each size do for reads within scans.
+    scans: Scans
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadPeriod:
+    """A period of the trace."""
+
+    # Where it begins, in nanoseconds since the first request.
+    start_ns: int
+    # Requests that read.
+    reads: int
+    # Requests that write.
+    writes: int
+    # Bytes read.
+    read_bytes: int
+    # Bytes written.
+    write_bytes: int
+    # Distinct blocks read or written in it.
+    used_blocks: float
+    # Of these, the ones that were never used before.
+    new_blocks: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakSecond:
+    """The most in one second."""
+
+    # Most reads and writes in one second.
+    requests: int
+    # Most bytes read and written in one second.
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowBlocks:
+    """Distinct blocks in windows of one length."""
+
+    # Length of the window in nanoseconds.
+    window_ns: int
+    # Mean over all windows.
+    mean_blocks: float
+    # The most in any window.
+    most_blocks: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetMap:
+    """Requests of one volume by offset and time."""
+
+    # Name of the volume.
+    volume: str
+    # Where the first row begins, in bytes.
+    first_bytes: int
+    # Bytes of a row.
+    row_bytes: int
+    # Nanoseconds of a column.
+    column_ns: int
+    # The cells with requests: column, row, reads, writes.
+    cells: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Values, with a histogram of eight bins an octave."""
+
+    # How many.
+    count: float
+    # Mean.
+    mean: float
+    # Value that half do not exceed, within 3 %.
+    p50: int
+    # Value that 90 % do not exceed, within 3 %.
+    p90: int
+    # Value that 99 % do not exceed, within 3 %.
+    p99: int
+    # Largest value.
+    max: int
+    # Per bin: largest value, count.
+    histogram: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Requests of one kind that follow each other on a volume without a gap."""
+
+    # Runs; a request that nothing precedes or follows is one.
+    count: int
+    # Share of the bytes that lie in scans, 0 to 1.
+    scan_share: float
+    # Bytes of a run that is called a scan, at least.
+    scan_bytes: int
+    # Per bin: longest run in bytes, runs, bytes in them.
+    histogram: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockReuse:
+    """How soon blocks are used again."""
+
+    # Accesses to blocks.
+    accesses: float
+    # Accesses to blocks that were not accessed before, or were trimmed since.
+    first_uses: float
+    # Times from one access of a block to its next, in nanoseconds.
+    times_ns: Distribution
+    # Re-uses by time and distance, octaves of both: longest time in nanoseconds, longest distance
+    # in blocks, accesses.
+    cells: tuple[tuple[int, int, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updates:
+    """How soon blocks are written again."""
+
+    # Writes of blocks.
+    writes: float
+    # Writes of blocks that were written before.
+    overwrites: float
+    # Times from one write of a block to its next, in nanoseconds.
+    intervals_ns: Distribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Popularity:
+    """Accesses by block, the most popular first."""
+
+    # Rank of a block from 1, and its accesses, at some tens of ranks.
+    ranks: tuple[tuple[int, int], ...]
+    # The exponent a of accesses = c / rank^a, by least squares over the logarithms of these
+    # ranks; null for fewer than three ranks above the least count.
+    exponent: float | None
+    # How much of the variance of the logarithms the fit explains, 0 to 1.
+    fit: float | None
+    # Share of the blocks, and the share of the accesses that go to these, most popular first.
+    shares: tuple[tuple[float, float], ...]
+    # Share of the blocks that are accessed once.
+    once_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadPoint:
+    """A point of the LRU miss-ratio curve."""
+
+    # Size of the cache in blocks.
+    blocks: int
+    # Share of the accesses that miss, 0 to 1.
+    miss_ratio: float
+    # Share of the reads that miss, 0 to 1.
+    read_miss_ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachedSize:
+    """A size that has a share of the hits that any size has."""
+
+    # The share, 0 to 1.
+    share: float
+    # The least size in blocks.
+    blocks: int
+    # Its hit ratio, 0 to 1.
+    hit_ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scans:
+    """Block reads that continue a run which is a scan by then."""
+
+    # Reads of blocks within scans.
+    reads: float
+    # Of these, the first uses.
+    first_uses: float
+    # The least size of an LRU cache, in blocks, in which a tenth of them hit; null if none.
+    helped_from_blocks: int | None
+    # The hit ratio of them in the largest cache, 0 to 1.
+    best_hit_ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class CharacterizeAnswer:
     """The answer of `characterize`."""
 
@@ -2991,6 +3265,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "fleet study": StudyAnswer,
     "advise": AdviseAnswer,
     "trace info": TraceInfo,
+    "trace report": WorkloadAnswer,
     "characterize": CharacterizeAnswer,
     "train": TrainAnswer,
     "model": ModelDescription,

@@ -13,6 +13,7 @@ mod foreign;
 mod importing;
 mod live;
 mod models;
+mod observe;
 mod options;
 mod registry;
 mod segments;
@@ -35,6 +36,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     experiment::register(module)?;
     segments::register(module)?;
     characterize::register(module)?;
+    observe::register(module)?;
     importing::register(module)?;
     training::register(module)?;
     models::register(module)?;

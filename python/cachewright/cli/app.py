@@ -55,6 +55,10 @@ COMMANDS = {
         "characterize:characterize",
         "Show how a trace's requests change over time, and what kind of workload they are.",
     ),
+    "observe": (
+        "observe:observe",
+        "Watch a volume that has no cache yet, and recommend one: `blktrace ... -o - | observe -`.",
+    ),
     "serve": (
         "serve:serve",
         "Serve the tenants' volumes over the network block device protocol (NBD) until stopped.",

@@ -11,7 +11,7 @@ from pathlib import Path
 from cachewright import characterized, words
 from cachewright.answers import CharacterizeAnswer
 from cachewright.cli import engine as engines
-from cachewright.cli import options, output
+from cachewright.cli import observe, options, output
 from cachewright.cli.progress import progress
 
 
@@ -22,6 +22,7 @@ def characterize(
     every: str = characterized.EVERY,
     model: Path | None = None,
     show: options.ShowArgs | None = None,
+    report: observe.Report = False,
     out: Path | None = None,
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
@@ -37,6 +38,9 @@ def characterize(
         round duration that gives a few tens of periods.
     model
         A model of `train kinds`; at the end of each period it classifies the last 1,000 requests.
+    report
+        Write the page of the workload, too, as `trace report` does; that of characterize.json is
+        what `report` makes of its folder.
     out
         Folder for characterize.json, or for the answers of a dataset (`results/NAME`).
 
@@ -53,12 +57,15 @@ def characterize(
         found = characterized.characterize(
             named, every=every, model=model, out=out, progress=on_progress
         )
+    page = observe.page_of(sources, trace) if report else None
     if shown.json:
         output.print_json(found)
     elif shown.csv:
         output.print_csv(characterized.records(found))
     else:
         _show(found)
+        if page is not None:
+            output.say(f"report: {page}")
 
 
 def _show(found: CharacterizeAnswer) -> None:

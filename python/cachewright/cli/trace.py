@@ -1,4 +1,4 @@
-"""The commands `trace info|convert|head|slice|merge|synth`.
+"""The commands `trace info|report|convert|head|slice|merge|synth`.
 
 For: looking at traces and making new ones, whatever their format. Must never know: any format.
 Times of `slice` count from the trace's first request. No command overwrites what it reads, or any
@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 
 from cachewright import _native, api, targets, traces, words
 from cachewright.cli import info as info_view
-from cachewright.cli import options, output, parsing
+from cachewright.cli import observe, options, output, parsing
 from cachewright.cli.options import TraceArgs
 from cachewright.cli.progress import progress
 from cachewright.stack import is_recording, names_of, recording_notes
@@ -46,6 +46,7 @@ def info(
     /,
     *,
     block: str = "4KiB",
+    report: observe.Report = False,
     json: options.Json = False,
     trace: TraceArgs | None = None,
 ) -> None:
@@ -55,6 +56,8 @@ def info(
     ----------
     block
         Unit of working set and re-use distances.
+    report
+        Write the page of the workload, too, as `trace report` does.
     json
         Print all numbers as JSON.
 
@@ -62,10 +65,16 @@ def info(
     named = (trace or TraceArgs()).trace(options.whole(paths))
     with progress() as on_progress:
         found = api.info(named, block=block, progress=on_progress)
+    page = observe.page_of(paths, trace) if report else None
     if json:
         output.print_json(found)
         return
     info_view.show(found)
+    if page is not None:
+        output.say(f"report: {page}")
+
+
+app.command(observe.report, name="report", help_epilogue="")
 
 
 @app.command(help_epilogue="")

@@ -13,15 +13,16 @@ from typing import Any
 
 from cachewright import characterized, documents, results
 from cachewright._native import SpecError
-from cachewright.answers import CharacterizeAnswer, FleetPlanAnswer, PlanAnswer
+from cachewright.answers import CharacterizeAnswer, FleetPlanAnswer, PlanAnswer, WorkloadAnswer
 from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
-from cachewright.report import curves, run, volumes
+from cachewright.report import curves, run, volumes, workload
 from cachewright.report.figure import Figure
 from cachewright.report.page import answered, section, whole_page
 from cachewright.results import Amplification, Curves, Result
 from cachewright.tables import placement, sizing
 from cachewright.tables import volumes as volumes_tables
+from cachewright.tables import workload as workload_tables
 from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.
@@ -101,6 +102,10 @@ def _fleet_plan(found: FleetPlanAnswer) -> Drawn:
     return _tables(f"{found.name}: fleet", [answered(placement.conclusion(found)), *tables])
 
 
+def _workload(found: WorkloadAnswer) -> Drawn:
+    return workload.page(found), workload.figures(found)
+
+
 def _tables(title: str, tables: Sequence[str]) -> Drawn:
     return whole_page(title, [f"<h1>{escape(title)}</h1>", *tables]), []
 
@@ -117,6 +122,10 @@ _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
     characterized.CHARACTER_FILE: (
         _document(CharacterizeAnswer, characterized.CHARACTER_FILE, "characterize"),
         _character,
+    ),
+    workload_tables.FILE: (
+        _document(WorkloadAnswer, workload_tables.FILE, "trace report"),
+        _workload,
     ),
     study.STUDY: (
         lambda folder: documents.of_version(folder / study.STUDY, "a result of `fleet study`"),

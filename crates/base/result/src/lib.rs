@@ -19,6 +19,7 @@ pub mod timing;
 pub mod trace;
 pub mod training;
 pub mod wa;
+pub mod workload;
 
 pub use document::Entries;
 pub use schema::{definitions, documents, schemas};

@@ -16,6 +16,7 @@ use crate::trace::CharacterizeAnswer;
 use crate::trace::TraceInfo;
 use crate::training::{ModelDescription, TrainAnswer};
 use crate::wa::AmplificationAnswer;
+use crate::workload::WorkloadAnswer;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
@@ -24,7 +25,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 24] = [
+const DOCUMENTS: [(&str, Make); 25] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -33,6 +34,7 @@ const DOCUMENTS: [(&str, Make); 24] = [
     ("fleet study", schema_of::<StudyAnswer>),
     ("advise", schema_of::<AdviseAnswer>),
     ("trace info", schema_of::<TraceInfo>),
+    ("trace report", schema_of::<WorkloadAnswer>),
     ("characterize", schema_of::<CharacterizeAnswer>),
     ("train", schema_of::<TrainAnswer>),
     ("model", schema_of::<ModelDescription>),
