@@ -7,6 +7,8 @@ stream for as long as it goes on. Must never know: how a workload is counted or 
 from __future__ import annotations
 
 import json as json_text
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import documents, targets, words
-from cachewright._native import SpecError, parse_duration
+from cachewright._native import RunError, SpecError, parse_duration
 from cachewright.answers import WorkloadAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
@@ -131,8 +133,9 @@ def observe(
     observer.start()
     _follow(observer, out, period, ends, backing)
     found = observer.end()
-    page = write(found, out, backing=backing)
-    show(found, out, page)
+    _keep(found, out, backing)
+    _draw(out)
+    show(found, out, out / REPORT_FILE)
 
 
 def _follow(
@@ -146,7 +149,8 @@ def _follow(
             if ends is not None and now >= ends:
                 return
             if now >= due and observer.requests:
-                write(observer.answer(), out, backing=backing)
+                _keep(observer.answer(), out, backing)
+                _draw(out)
                 count = words.counted(observer.requests, "request")
                 output.note(f"{count} so far: {out / REPORT_FILE}")
                 due = now + period
@@ -172,12 +176,16 @@ def show(found: WorkloadAnswer, folder: Path, page: Path) -> None:
     output.follow(tables.follows(found))
 
 
-def write(
-    found: WorkloadAnswer, folder: Path, kinds: Sequence[str] = (), *, backing: str | None = None
-) -> Path:
+def write(found: WorkloadAnswer, folder: Path, kinds: Sequence[str] = ()) -> Path:
     """Write the page, its numbers and the recommended stack; return the page's path."""
     from cachewright.report import workload
 
+    _keep(found, folder, None)
+    return workload.write(found, folder / REPORT_FILE, kinds)
+
+
+def _keep(found: WorkloadAnswer, folder: Path, backing: str | None) -> None:
+    """Write the numbers and the recommended stack."""
     text = json_text.dumps(documents.dump(found), indent=2, ensure_ascii=False) + "\n"
     targets.write_whole(folder / tables.FILE, text)
     suggested = tables.stack(found, backing)
@@ -185,7 +193,18 @@ def write(
         targets.write_whole(folder / STACK_FILE, suggested)
     else:
         (folder / STACK_FILE).unlink(missing_ok=True)
-    return workload.write(found, folder / REPORT_FILE, kinds)
+
+
+def _draw(folder: Path) -> None:
+    """Draw the page in a process of its own, whose memory (300 MiB) goes with it.
+
+    Errors: `RunError` with what it said.
+    """
+    line = [sys.executable, "-m", "cachewright", "report", str(folder), "--quiet"]
+    # Ctrl-C is for the process that reads; it has drawn the page when it ends.
+    done = subprocess.run(line, check=False, capture_output=True, text=True, start_new_session=True)
+    if done.returncode:
+        raise RunError(done.stderr.strip().removeprefix("error: "))
 
 
 def page_of(paths: Sequence[Path], trace: options.TraceArgs | None) -> Path:

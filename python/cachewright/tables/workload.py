@@ -24,6 +24,8 @@ NINE_TENTHS = 0.9
 WORTH_SAYING = 0.1
 FEW_HITS = 0.02
 BURST = 3.0
+# A share of the blocks that is said by their number.
+FEW_BLOCKS = 0.001
 # A write-back cache holds dirty blocks about so long; later overwrites save nothing.
 DIRTY_NS = 60 * NS_PER_S
 HALF = 0.5
@@ -277,7 +279,11 @@ def _popularity(found: WorkloadAnswer) -> Iterator[Finding]:
         )
     elif popular.exponent is not None and popular.fit is not None:
         evidence += f"; no power law (fit {words.fixed(popular.fit, 2)})"
-    yield Finding(f"Half of the accesses go to {words.percent(half)} of the blocks.", evidence)
+    few = f"{words.percent(half)} of the blocks"
+    if half < FEW_BLOCKS:
+        count = words.count(max(half * found.distinct_blocks, 1))
+        few = f"{count} of {words.count(found.distinct_blocks)} blocks"
+    yield Finding(f"Half of the accesses go to {few}.", evidence)
 
 
 def _working_set(found: WorkloadAnswer) -> Iterator[Finding]:
