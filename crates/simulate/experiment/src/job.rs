@@ -137,8 +137,7 @@ impl<'a> Job<'a> {
             return self.workload.profiles.on_devices(self, place, &sizes);
         }
         let wants = self.case.needs.inputs();
-        let measured = self.workload.profiles.measured(self, place, wants, &sizes);
-        measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
+        self.workload.profiles.measured(self, place, wants, &sizes)
     }
 
     /// An empty cache of the case's policy, which is not known by type.

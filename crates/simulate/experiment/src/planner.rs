@@ -15,7 +15,7 @@ use crate::folder::DocumentPlace;
 use crate::job::Job;
 use crate::json::document;
 use crate::models::Caching;
-use crate::progress::{OnProgress, Progress, with_threads};
+use crate::progress::{OnProgress, Sum, with_threads};
 use crate::record::{Kept, record};
 use crate::spec::{Goal, replayed, resolved};
 use crate::workload::Workload;
@@ -112,8 +112,10 @@ pub fn plan(
         first.check_replay()?;
         let workload = match first.spec.stack {
             Some(_) => Workload::on_devices(&first, &recorded, requests, progress)?,
-            None => Workload::new(&recorded.recording, progress).in_stage("trying sizes"),
+            None => Workload::new(&recorded.recording, progress),
         };
+        // How many sizes are tried is known at the end.
+        let workload = workload.counted_by(Sum::new("trying sizes", None, progress));
         let planner =
             Planner { file: &file, options, workload: &workload, goals: &goals, progress };
         let mut found = planner.answer(&spec, &first, &partitions)?;
@@ -312,10 +314,7 @@ impl Planner<'_> {
     /// Each tenant's smallest cache of its own, if it has a goal and any size meets it, and the hit
     /// ratio of one that holds all it touches.
     fn alone(&self, case: &ResolvedCase<'_>) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
-        let stage = "sizing each tenant alone";
-        if !(self.progress)(Progress { stage, done: 0, total: None }) {
-            return Err(ExperimentError::Cancelled);
-        }
+        let sum = Sum::new("sizing each tenant alone", None, self.progress);
         let need = |(place, &goal): (usize, &Option<f64>)| {
             let head = Job::new(self.workload, case).head(
                 TenantId(place as u16),
@@ -324,10 +323,11 @@ impl Planner<'_> {
             );
             let spec = &case.spec;
             let caching = &case.caching;
-            let visitor = AloneSearch { head: &head, spec, caching, goal };
+            let visitor = AloneSearch { head: &head, spec, caching, goal, sum: &sum };
             let policy = &spec.cache.policy;
-            cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
-                .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))
+            let found = cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
+                .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))?;
+            found.ok_or(ExperimentError::Cancelled)
         };
         self.goals.par_iter().enumerate().map(need).collect()
     }
@@ -340,24 +340,28 @@ struct AloneSearch<'a> {
     caching: &'a Caching,
     /// Nothing for a tenant without a goal, of which only the best is found.
     goal: Option<f64>,
+    sum: &'a Sum<'a>,
 }
 
 impl PolicyVisitor for AloneSearch<'_> {
-    type Output = (Option<u32>, f64);
+    /// Nothing where it was stopped.
+    type Output = Option<(Option<u32>, f64)>;
 
-    fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
         let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
         let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
-        let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
+        let ratio = |size: u32| self.head.hit_ratio(size, mode, make, self.sum.part());
         let max_blocks = self.head.distinct_blocks().max(1);
-        let best = ratio(max_blocks);
-        let Some(goal) = self.goal.filter(|goal| best >= *goal) else { return (None, best) };
+        let best = ratio(max_blocks)?;
+        let Some(goal) = self.goal.filter(|goal| best >= *goal) else {
+            return Some((None, best));
+        };
         let (mut low, mut high) = (0, max_blocks);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if ratio(middle) >= goal { high = middle } else { low = middle }
+            if ratio(middle)? >= goal { high = middle } else { low = middle }
         }
-        (Some(high), best)
+        Some((Some(high), best))
     }
 }
 

@@ -13,13 +13,14 @@ use crate::ExperimentError;
 use crate::case::Case;
 use crate::job::Job;
 use crate::models::Caching;
+use crate::progress::{OnProgress, Sum};
 use crate::spec::Spec;
 use cachewright_control::{CachePolicy, head_curves, interval_curves};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_partition::Need;
 use cachewright_policy::{Need as PolicyNeed, PolicyVisitor, Registered};
 use cachewright_system::profile::{FirstAccesses, PolicyInputs};
-use cachewright_types::{RegistryError, Seed, TenantId};
+use cachewright_types::{Seed, TenantId};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -32,7 +33,7 @@ pub struct Profiles {
     /// By tenant, bits of the share, what the policy wants, and the machine's settings.
     heads: Once<(usize, u64, PolicyInputs, String), Arc<FirstAccesses>>,
     /// By all but the size in words, and the size.
-    ratios: Once<(String, u32), f64>,
+    ratios: Once<(String, u32), Option<f64>>,
     /// Of whole tenants on devices: by all but the size in words, and the size.
     alone: Once<(String, u32), Result<f64, String>>,
     /// By all in words.
@@ -45,15 +46,18 @@ struct HeadUnderPolicy<'a> {
     spec: &'a Spec,
     caching: &'a Caching,
     size: u32,
+    progress: OnProgress<'a>,
 }
 
 impl PolicyVisitor for HeadUnderPolicy<'_> {
-    type Output = f64;
+    /// Nothing where it was stopped.
+    type Output = Option<f64>;
 
-    fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
+    fn visit<P: Registered>(self, settings: P::Settings) -> Option<f64> {
         let seed = self.spec.profile_seed();
         let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
-        self.head.hit_ratio(self.size, self.spec.cache.write, make)
+        let sum = Sum::new("measuring each tenant alone", None, self.progress);
+        self.head.hit_ratio(self.size, self.spec.cache.write, make, sum.part())
     }
 }
 
@@ -84,30 +88,31 @@ impl Default for Profiles {
 
 impl Profiles {
     /// Hit ratios of a tenant's head, alone under the policy of `job`, at `sizes`; `wants` says
-    /// what it must know ahead. Errors: no such policy.
+    /// what it must know ahead. Errors: no such policy, stopped.
     pub fn measured(
         &self,
         job: &Job<'_>,
         place: usize,
         wants: PolicyInputs,
         sizes: &[u32],
-    ) -> Result<Vec<(u32, f64)>, RegistryError> {
+    ) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let spec = &job.case.spec;
         let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
         let (head, machine) = self.head(job, place, wants);
-        cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
+        cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)
+            .map_err(|error| job.case.refuse(format!("`cache.policy`: {error}")))?;
         let (seed, write) = (spec.seed, spec.cache.write);
         let kinds = &spec.cache.kinds;
         let words = format!("{place} {share} {policy:?} {kinds:?} {seed:?} {write:?} {machine}");
         let ratio = |&size: &u32| {
             let ratio = self.ratios.get((words.clone(), size), || {
-                let caching = &job.case.caching;
-                let alone = HeadUnderPolicy { head: &head, spec, caching, size };
+                let (caching, progress) = (&job.case.caching, job.workload.progress);
+                let alone = HeadUnderPolicy { head: &head, spec, caching, size, progress };
                 cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
             });
-            (size, ratio)
+            Ok((size, ratio.ok_or(ExperimentError::Cancelled)?))
         };
-        Ok(sizes.iter().map(ratio).collect())
+        sizes.iter().map(ratio).collect()
     }
 
     /// Hit ratios of a whole tenant, alone on the devices of `job`, at `sizes`. Errors: no devices,

@@ -1,6 +1,7 @@
 //! Progress of a long run, which its caller can stop, and the threads of a run.
 
 use crate::ExperimentError;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far a stage is.
@@ -17,18 +18,25 @@ pub struct Progress {
 /// Called now and then, also from worker threads; returning false stops the run.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) -> bool + Sync);
 
-/// The progress of one stage made of parts that run beside each other.
+/// The progress of one stage made of parts that run beside each other; copies count together.
+#[derive(Clone)]
 pub struct Sum<'a> {
     stage: &'static str,
-    done: AtomicU64,
-    total: u64,
+    done: Arc<AtomicU64>,
+    total: Option<u64>,
     progress: OnProgress<'a>,
 }
 
 impl<'a> Sum<'a> {
-    /// Nothing done yet of `total`.
-    pub fn new(stage: &'static str, total: u64, progress: OnProgress<'a>) -> Sum<'a> {
-        Sum { stage, done: AtomicU64::new(0), total, progress }
+    /// Nothing done yet of `total`; of none where parts are found on the way.
+    pub fn new(stage: &'static str, total: Option<u64>, progress: OnProgress<'a>) -> Sum<'a> {
+        Sum { stage, done: Arc::default(), total, progress }
+    }
+
+    /// The same for a part that begins now. Errors: stopped already.
+    pub fn begun_part(&self) -> Result<impl FnMut(u64) -> bool + use<'_, 'a>, ExperimentError> {
+        let mut part = self.part();
+        if part(0) { Ok(part) } else { Err(ExperimentError::Cancelled) }
     }
 
     /// What a part tells how much of it is done; false stops it.
@@ -37,7 +45,7 @@ impl<'a> Sum<'a> {
         move |mine| {
             let more = mine - std::mem::replace(&mut before, mine);
             let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
-            let (stage, total) = (self.stage, Some(self.total));
+            let (stage, total) = (self.stage, self.total);
             (self.progress)(Progress { stage, done, total })
         }
     }

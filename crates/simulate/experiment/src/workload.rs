@@ -37,8 +37,8 @@ pub struct Workload<'a> {
     /// The requests themselves, of cases on devices.
     pub(crate) placed: Option<PlacedRequests>,
     pub(crate) progress: OnProgress<'a>,
-    /// What replays without devices are called in progress, where they are not runs.
-    stage: Option<&'static str>,
+    /// What counts the progress of all replays, where it is not known how many there will be.
+    counted: Option<Sum<'a>>,
 }
 
 /// Requests on backing devices.
@@ -110,12 +110,18 @@ impl<'a> Workload<'a> {
     /// A recording, without devices.
     pub fn new(recording: &'a Recording, progress: OnProgress<'a>) -> Workload<'a> {
         let profiles = Profiles::default();
-        Workload { recording, profiles, placed: None, progress, stage: None }
+        Workload { recording, profiles, placed: None, progress, counted: None }
     }
 
-    /// The same, its replays called so in progress.
-    pub fn in_stage(self, stage: &'static str) -> Workload<'a> {
-        Workload { stage: Some(stage), ..self }
+    /// The same, the progress of its replays counted together.
+    pub fn counted_by(self, sum: Sum<'a>) -> Workload<'a> {
+        Workload { counted: Some(sum), ..self }
+    }
+
+    /// What counts replays that are `total` requests or accesses together.
+    pub(crate) fn sum(&self, stage: &'static str, total: usize) -> Sum<'a> {
+        let own = || Sum::new(stage, Some(total as u64), self.progress);
+        self.counted.clone().unwrap_or_else(own)
     }
 
     /// Replays cases of one kind of replay, in parallel; `then` is given each case's place and what
@@ -167,8 +173,7 @@ impl<'a> Workload<'a> {
         let signals = measured(recording, &cuts, cases, largest_blocks);
         let shared =
             ReplayInputs { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
-        let total = recording.len() as u64 * (curves.len() + cases.len()) as u64;
-        let sum = Sum::new(self.stage.unwrap_or("replaying"), total, self.progress);
+        let sum = self.sum("replaying", recording.len() * (curves.len() + cases.len()));
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let run = |(index, case): &(usize, &ResolvedCase<'_>)| {
             let (drive, watcher) = DriveUnderCache::new(case)?;
@@ -205,12 +210,11 @@ impl<'a> Workload<'a> {
         cases: &[&ResolvedCase<'_>],
         then: impl Fn(usize, Found) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let total = (self.recording.times_ns().len() * cases.len()) as u64;
-        let stage = self.stage.unwrap_or("replaying (closed loop)");
-        let sum = Sum::new(stage, total, self.progress);
+        let total = self.recording.times_ns().len() * cases.len();
+        let sum = self.sum("replaying (closed loop)", total);
         in_parallel(cases, |index, case| {
             let (drive, watcher) = DriveUnderCache::new(case)?;
-            let found = Job::new(self, case).run_closed(watcher, &mut sum.part())?;
+            let found = Job::new(self, case).run_closed(watcher, &mut sum.begun_part()?)?;
             then(index, Found { replayed: Replayed::Constant(found), drive })
         })
     }

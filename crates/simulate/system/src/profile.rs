@@ -10,6 +10,7 @@ use crate::futures::FutureKind;
 use crate::machines::read_ahead::ReadStreams;
 use crate::machines::{MachineSettings, Requests};
 use crate::recording::{AHEAD, CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::replay::POLL;
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
@@ -125,19 +126,24 @@ impl FirstAccesses {
         set.end_window().pop().map(|curves| curves.all)
     }
 
-    /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty.
+    /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty. `progress` takes
+    /// the accesses done; nothing is returned when it says to stop.
     pub fn hit_ratio<P: Policy>(
         &self,
         capacity_blocks: u32,
         mode: WriteMode,
         mut make: impl FnMut(u32) -> P,
-    ) -> f64 {
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Option<f64> {
         let quotas = Quotas::Shared(capacity_blocks);
         let (tenant, head) = (TenantId(0), &self.recording);
         let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
         engine.reserve_ids(0, head.distinct as usize);
         let mut requests_seen = self.requests_seen.iter().peekable();
         for (index, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
+            if index.is_multiple_of(POLL) && !progress(index as u64) {
+                return None;
+            }
             let block = BlockId(*id);
             if let Some((_, request)) = requests_seen.next_if(|seen| seen.0 == index) {
                 engine.on_request(tenant, request);
@@ -157,7 +163,7 @@ impl FirstAccesses {
                 };
             }
         }
-        engine.counts(tenant).hit_ratio()
+        Some(engine.counts(tenant).hit_ratio())
     }
 }
 

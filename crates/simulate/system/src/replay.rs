@@ -15,6 +15,11 @@ use std::ops::Range;
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
 /// cache while lane after lane reads them.
 const STEP: usize = 1 << 18;
+/// Accesses of one lane between looks at whether to go on: a policy that learns takes tens of
+/// microseconds for each.
+pub(crate) const POLL: usize = 1 << 12;
+/// The same where lanes wait for each other.
+const POLL_TOGETHER: usize = 1 << 15;
 /// Requests looked at together.
 const SEARCH_PIECE: usize = 1 << 20;
 
@@ -187,17 +192,20 @@ impl ReplayInputs<'_> {
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<LaneResult, RecordError> {
         let length = self.recording.len();
-        let (mut from, mut cut) = (0, 0);
+        let (mut from, mut held, mut cut) = (0, 0, 0);
         loop {
-            let to = (from + STEP).min(length);
-            cut = self.feed(lane, from, to, cut);
-            self.recording.release(from..to);
-            from = to;
-            if !progress(to as u64) {
+            if !progress(from as u64) {
                 return Err(RecordError::Cancelled);
             }
-            if to == length {
+            if from == length && held == length {
                 return Ok(lane.finish());
+            }
+            let to = (from + POLL).min(length);
+            cut = self.feed(lane, from, to, cut);
+            from = to;
+            if to == length || to - held >= STEP {
+                self.recording.release(held..to);
+                held = to;
             }
         }
     }
@@ -213,7 +221,7 @@ pub fn replay(
     let length = shared.recording.len();
     let (mut from, mut cut) = (0, 0);
     loop {
-        let to = (from + STEP).min(length);
+        let to = (from + POLL_TOGETHER).min(length);
         let feed = |lane: &mut Box<dyn Lane>| shared.feed(lane.as_mut(), from, to, cut);
         cut = lanes.par_iter_mut().map(feed).reduce(|| cut, usize::max);
         shared.recording.release(from..to);

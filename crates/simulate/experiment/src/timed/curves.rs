@@ -117,7 +117,7 @@ impl Workload<'_> {
         clock: StepClock,
     ) -> Result<Ladder, ExperimentError> {
         let jobs = jobs(self, case, granules, clock);
-        Ok(ladder(self.climb(&jobs, &self.sum(jobs.len()))?, granules))
+        Ok(ladder(self.climb(&jobs, &self.sum_of_jobs(jobs.len()))?, granules))
     }
 }
 

@@ -157,7 +157,7 @@ impl Workload<'_> {
         then: impl Fn(usize, Found) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
         let (solos, outlooks) = (Solos::new(self, cases), Outlooks::new(self, cases)?);
-        let sum = self.sum(solos.jobs.len() + outlooks.jobs.len() + cases.len());
+        let sum = self.sum_of_jobs(solos.jobs.len() + outlooks.jobs.len() + cases.len());
         let outlook = outlooks.tables(&self.climb(&outlooks.jobs, &sum)?);
         let whole = cases.iter().zip(outlook);
         let jobs: Vec<Job<'_>> =
@@ -179,7 +179,7 @@ impl Workload<'_> {
 
     /// Runs jobs in parallel; answers in their order.
     fn run(&self, jobs: &[Job<'_>]) -> Result<Vec<Times>, ExperimentError> {
-        self.run_each(jobs, &self.sum(jobs.len()), |_, times| Ok(times))
+        self.run_each(jobs, &self.sum_of_jobs(jobs.len()), |_, times| Ok(times))
     }
 
     /// Runs jobs with a clock in parallel; the sums of each.
@@ -189,9 +189,9 @@ impl Workload<'_> {
     }
 
     /// The progress of so many replays.
-    fn sum(&self, jobs: usize) -> Sum<'_> {
+    fn sum_of_jobs(&self, jobs: usize) -> Sum<'_> {
         let requests = self.placed.as_ref().map_or(0, |placed| placed.requests.len());
-        Sum::new("replaying on devices", (requests * jobs) as u64, self.progress)
+        self.sum("replaying on devices", requests * jobs)
     }
 
     /// Runs jobs in parallel, `then` at the end of each; what it returns in order of jobs.
@@ -203,7 +203,7 @@ impl Workload<'_> {
     ) -> Result<Vec<T>, ExperimentError> {
         let columns = Columns::new(self, jobs)?;
         in_parallel(jobs, |index, job| {
-            let times = job.run_timed(columns.of_job(index), &mut sum.part())?;
+            let times = job.run_timed(columns.of_job(index), &mut sum.begun_part()?)?;
             then(index, times)
         })
     }

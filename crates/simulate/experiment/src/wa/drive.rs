@@ -151,6 +151,9 @@ impl DriveJob {
 
     /// Replays the work on a new drive and returns what it cost.
     pub fn run(&self, work: &DriveTask<'_>) -> Result<DriveWork, DriveStop> {
+        if !(work.tell)(0) {
+            return Err(DriveStop::Cancelled);
+        }
         let mut drive = self.open()?;
         work.load.pieces(|steps, lifetimes| {
             drive.steps(steps, lifetimes, u64::MAX, work.tell).map(|()| true)

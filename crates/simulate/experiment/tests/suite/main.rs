@@ -33,6 +33,7 @@ mod segments;
 mod sequential_cutoff;
 mod specs;
 mod start_and_stop;
+mod stops;
 mod sweeps;
 mod talus;
 mod teaching;

@@ -80,7 +80,7 @@ fn a_file_in_place_of_the_folder_is_refused() {
 fn an_interrupted_sweep_keeps_what_was_finished() {
     let folder = folder("interrupted");
     let options = options(&folder, &[("capacity", &["100 blocks", "200 blocks", "300 blocks"])]);
-    // 25,000 requests per case; told after 16,384 of each: stopped in the second.
+    // 25,000 requests per case: stopped in the second.
     let second = |progress: Progress| progress.total != Some(75_000) || progress.done < 30_000;
     let set = |options: &RunOptions| RunOptions {
         set: vec![("machine.alone".to_owned(), "false".to_owned())],

@@ -27,7 +27,7 @@ use source::RequestSource;
 use std::ops::Range;
 
 /// Requests, or intervals, between two calls of the progress function.
-const PROGRESS_EVERY: u64 = 1 << 14;
+const PROGRESS_EVERY: u64 = 1 << 10;
 /// Intervals of one replay at most: long pauses hold many of them.
 const MAX_INTERVALS: u64 = 10_000_000;
 

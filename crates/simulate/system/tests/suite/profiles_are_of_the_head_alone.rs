@@ -19,7 +19,8 @@ fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
     let make = |capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
     let wants = |future| PolicyInputs { future, requests: false };
     let head = |future| FirstAccesses::recorded(recording, TenantId(tenant), share, wants(future));
-    let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make);
+    let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make, |_| true);
+    let ratio = |future| ratio(future).unwrap();
     let blind = ratio(FutureKind::Nothing);
     for future in [FutureKind::NextUse, FutureKind::Benefit] {
         assert_eq!(blind, ratio(future), "lru does not look ahead");
