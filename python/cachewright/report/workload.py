@@ -37,6 +37,8 @@ from cachewright.tables import workload as tables
 READS, WRITES = "reads", "writes"
 KINDS = [READS, WRITES]
 MAP_HEIGHT = 230
+# Least room for the labels of value axes, so that time axes above each other begin at one place.
+LABELS = 56
 NS_PER_S = 1e9
 # Largest first; a time axis has the first one of which the span has two or more.
 UNITS = (("days", 86_400e9), ("hours", 3_600e9), ("minutes", 60e9), ("s", 1e9), ("ms", 1e6))
@@ -215,10 +217,12 @@ def _rates(found: WorkloadAnswer) -> Figure:
     x = _time(found)
     rate_tips = [Tip("kind", "kind"), Tip(f"time ({unit})", "time", "number")]
     high = max(row["bandwidth"] for row in rows)
-    bandwidth = alt.Axis(labelExpr=marks.SIZE_LABEL, values=marks.size_ticks(high))
+    bandwidth = alt.Axis(
+        labelExpr=marks.SIZE_LABEL, values=marks.size_ticks(high), minExtent=LABELS
+    )
     panels = [
         marks.lines(
-            rows, series, x, alt.Y("rate:Q").title("requests per s"),
+            rows, series, x, alt.Y("rate:Q").title("requests per s").axis(minExtent=LABELS),
             [*rate_tips, Tip("requests per s", "rate", "number")],
             height=130, interpolate="step-after",
         ),
@@ -229,7 +233,8 @@ def _rates(found: WorkloadAnswer) -> Figure:
         ),
     ]  # fmt: skip
     share = alt.Chart(data(mix)).mark_area(color=COLOURS[0], opacity=0.5, interpolate="step-after")
-    y = alt.Y("share:Q").scale(domain=[0, 1]).title("share of reads").axis(format="%")
+    y = alt.Y("share:Q").scale(domain=[0, 1]).title("share of reads")
+    y = y.axis(format="%", minExtent=LABELS)
     tips = [Tip(f"time ({unit})", "time", "number"), Tip("share of reads", "share", "percent")]
     drawn = marks.tipped(share.encode(x, y), tips)
     panels.append(Panel([drawn], height=90, says=marks.reading(mix, tips)))
@@ -249,7 +254,7 @@ def _offsets(found: WorkloadAnswer) -> Figure:
     return Figure(
         "offsets-over-time",
         "Where requests go",
-        f"Requests by offset and time{which}; darker cells have more, on a logarithmic scale.",
+        f"Requests by offset and time{which}; stronger cells have more, on a logarithmic scale.",
         Plot(
             panels,
             [Ramp("requests in a cell", "1", words.short(_most(found)))],
@@ -280,7 +285,7 @@ def _map(found: WorkloadAnswer, one: OffsetMap) -> Panel:
     low, high = min(row["offset"] for row in rows), max(row["end"] for row in rows)
     step = max(1 << (max((high - low) // 5, 1).bit_length()), 1)
     ticks = list(range(-(-low // step) * step, high + 1, step))
-    axis = alt.Axis(labelExpr=marks.SIZE_LABEL, values=ticks, title="offset")
+    axis = alt.Axis(labelExpr=marks.SIZE_LABEL, values=ticks, title="offset", minExtent=LABELS)
     x = _time(found)
     y = alt.Y("offset:Q", axis=axis, scale=alt.Scale(domain=[low, high], nice=False, zero=False))
     tips = [Tip(f"from ({unit})", "time", "number"), Tip("offset", "offset", "size")]
@@ -319,7 +324,9 @@ def _working_set(found: WorkloadAnswer) -> Figure:
     top = max(row["size"] for row in rows)
     kind = "count" if found.counts_objects else "size"
     title = "objects" if found.counts_objects else "bytes of blocks"
-    axis = alt.Axis(labelExpr=marks.SIZE_LABEL, values=marks.size_ticks(top), title=title)
+    axis = alt.Axis(
+        labelExpr=marks.SIZE_LABEL, values=marks.size_ticks(top), title=title, minExtent=LABELS
+    )
     if found.counts_objects:
         axis = alt.Axis(format="~s", title=title)
     y = alt.Y("size:Q", axis=axis)
@@ -438,7 +445,7 @@ def _reuse(found: WorkloadAnswer) -> Figure:
         "reuse-times-and-distances",
         "When blocks are used again",
         "Re-uses by time and by the blocks used in between, which is the LRU cache that hits; "
-        "darker cells have more.",
+        "stronger cells have more.",
         Plot([panel], [Ramp("share of re-uses", "0%", words.percent(most**2 / total))]),
     )
 
