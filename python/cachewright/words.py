@@ -99,6 +99,17 @@ def size(size_bytes: float | None) -> str:
     return Number(f"{size_bytes:.0f}B", size_bytes)
 
 
+def readable(text: str, size_bytes: int) -> str:
+    """Return the text of a size; one of many digits in a larger unit, to four digits.
+
+    >>> readable("410208KiB", 410208 << 10), readable("16MiB", 16 << 20), readable("10%wss", 7)
+    ('400.6MiB', '16MiB', '10%wss')
+    """
+    digits = text.removesuffix("B").rstrip("KMGTi")
+    is_long = text.endswith("B") and digits.isdigit() and len(digits) > KEPT_DIGITS
+    return size_at_least(size_bytes) if is_long else text
+
+
 def size_at_most(size_bytes: int) -> str:
     """Return a size that reads back as no more than this: what a key may be set to."""
     for unit, shift in _BINARY:

@@ -145,3 +145,14 @@ def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
     assert "results/vols-mrc/answers.jsonl" in curves.out
     again = command("report", "results/vols-compare")
     assert again.status == 0, again.err
+
+
+def test_a_dataset_is_not_ranked_by_what_its_volumes_cannot_tell(
+    folder: Path, command: Command
+) -> None:
+    Path("vols").mkdir()
+    frame(LOOP).write_csv("vols/loop.csv")
+    refused = command("compare", "vols", "--rank-by", "p99", "--out", "kept")
+    assert refused.status == 2
+    assert "--rank-by: found `p99`, expected a stack with devices" in refused.err
+    assert not Path("kept").exists(), "it is refused before the volumes run"

@@ -450,7 +450,7 @@ def updates_run_and_are_refused_by_name(timed: Path, folder: Path, how: ICacheTr
     for files, message in (
         (
             '"models/a.update1.safetensors"',
-            "model_updates`: found .*, expected a list of which each is text",
+            "model_updates`: found .*, expected a list, each entry text",
         ),
         ('["models/a.safetensors"]', "update 1: found no note `from_interval`"),
         ('["models/none.safetensors"]', r"`tenant\[1\].model_updates`: found no file"),

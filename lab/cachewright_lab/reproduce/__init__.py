@@ -130,10 +130,23 @@ def load(
     if not names:
         where = setup.traces or setup.folder
         raise SpecError(f"{where}: found the traces of no figure, expected those of one{lack}")
-    if only is not None and only not in names:
+    wanted = names if only is None else _parts_of(only, names)
+    if not wanted:
         raise SpecError(f"found figure `{only}`, expected one of {', '.join(names)}{lack}")
-    what.figures = [figure for figure in ordered if only in (None, figure.name)]
+    what.figures = [figure for figure in ordered if figure.name in wanted]
     return what
+
+
+def _parts_of(figure: str, names: Sequence[str]) -> list[str]:
+    """Return the figure of a name, or its parts.
+
+    >>> _parts_of("fig7", ["fig7a", "fig7b", "fig70"])
+    ['fig7a', 'fig7b']
+    """
+    if figure in names:
+        return [figure]
+    rests = {name: name.removeprefix(figure) for name in names if name.startswith(figure)}
+    return [name for name, rest in rests.items() if rest.isalpha()]
 
 
 def _whole(setup: Setup) -> Study:

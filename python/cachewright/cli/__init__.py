@@ -147,6 +147,9 @@ def usage_sentence(error: CycloptsError, arguments: Sequence[str] = ()) -> str:
         return f"found {option} several times, expected {values}; {where}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name, expected = error.argument.name, error.argument.parameter.help
+        if error.argument.index is not None:
+            # Its place says what it is; the help has it in capitals.
+            name = name.lstrip("-").upper()
         what = f"{expected[:1].lower()}{expected[1:].rstrip('.')}" if expected else "one"
         return f"found no {name}, expected {what}; {where}"
     text = " ".join(str(error).split()).split(" Available commands:")[0]

@@ -61,12 +61,15 @@ def compare(
     """
     from cachewright.cli.replay import replay
     from cachewright.cli.sources import of_compare, of_volume
+    from cachewright.tables import ranking
 
     how, to = options.shown(show), result or options.ResultArgs()
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
     if len(sources) == 1 and not args[1].join and engines.is_dataset(sources[0]):
         engines.alone(to, ("report", "figures", "fresh"))
         values, settings = of_volume(args[0], set, vary)
+        if rank_by is not None:
+            ranking.check_settings(rank_by, {**settings, **values})
         given = {"vary": values, "settings": settings}
         engines.over("compare", sources[0], to.out, given, engine, trace, how, rank_by=rank_by)
         return

@@ -117,7 +117,7 @@ def _measured(table: MeasureTable) -> Figure:
     rows: Rows = [
         {"row": ", ".join(part for part in key if part) or name, "result": label,
          "value": value / scale}
-        for key, values in table.rows[: min(table.matched, DRAWN)]
+        for key, values in table.shown_rows[: min(table.matched, DRAWN)]
         for label, value in zip(table.labels, values, strict=True)
         if value is not None
     ]  # fmt: skip

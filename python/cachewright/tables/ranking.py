@@ -184,6 +184,19 @@ def check(name: str, stack: Mapping[str, Any]) -> None:
         raise SpecError(f"--rank-by: found `{name}`, expected a stack with {rank.needs}")
 
 
+def check_settings(name: str, settings: Mapping[str, object]) -> None:
+    """Refuse to rank by what a trace with these settings, or values to try, cannot tell.
+
+    Errors: `SpecError`.
+    """
+    stack: dict[str, Any] = {}
+    for key, value in settings.items():
+        table, _, rest = key.partition(".")
+        stack.setdefault(table, {})[rest] = value
+    tenant = {key.rpartition(".")[2]: value for key, value in stack.get("tenant", {}).items()}
+    check(name, {**stack, "tenant": [tenant]})
+
+
 def _usual(answer: RunAnswer) -> Rank:
     if _is_known(GOALS, answer.cases):
         return GOALS

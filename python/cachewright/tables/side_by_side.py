@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachewright import characterized, documents, results, words
-from cachewright._native import SpecError
+from cachewright._native import SpecError, parse_bytes
 from cachewright.answers import (
     AmplificationAnswer,
     Case,
@@ -113,6 +113,12 @@ class Reading:
         return found
 
 
+def _shown_key(key: str, text: str) -> str:
+    if key not in (CAPACITY, OWN_CACHE) or not text.endswith("B"):
+        return text
+    return words.readable(text, parse_bytes(text))
+
+
 def exact_size(size_bytes: int) -> str:
     """Return a size as text that no other size has: `1.5GiB`, or `109724KiB` where that rounds."""
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
@@ -166,9 +172,14 @@ class MeasureTable:
         """How many rows have a number in at least two results."""
         return sum(_count(values) > 1 for _, values in self.rows)
 
+    @property
+    def shown_rows(self) -> list[Beside]:
+        """The rows with sizes in units that people read."""
+        return [row._replace(keys=tuple(map(_shown_key, self.keys, row.keys))) for row in self.rows]
+
     def table(self, matched: int | None = None, rows: int | None = None) -> Table[Beside]:
         """Return the table: `matched` rows that results share at most, or `rows` of all."""
-        shared = self.rows if matched is None else self.rows[: self.matched]
+        shared = self.shown_rows if matched is None else self.shown_rows[: self.matched]
         return beside(
             self.measure.name,
             [key_name(key) for key in self.keys],

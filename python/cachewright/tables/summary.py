@@ -224,10 +224,10 @@ def best_case(answer: RunAnswer, rank: Rank | None = None) -> Case:
 
 def by_capacity(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
     """Return the cases of each capacity under its label, the smallest first."""
-    found: dict[str, list[Case]] = {}
+    found: dict[tuple[str, int], list[Case]] = {}
     for case in sorted(answer.cases, key=lambda c: (capacity_bytes(c), c.case)):
-        found.setdefault(capacity_title(case), []).append(case)
-    return list(found.items())
+        found.setdefault((capacity_title(case), capacity_bytes(case)), []).append(case)
+    return [(title, cases) for (title, _), cases in found.items()]
 
 
 def flash_pages(case: Case) -> int:
@@ -272,8 +272,9 @@ def label(case: Case, keys: Iterable[str]) -> str:
 
 
 def value(case: Case, key: str) -> str:
-    """Return one setting of the case as a label."""
-    return words.setting(case.settings.get(key, words.NOTHING))
+    """Return one setting of the case as a label; capacities in a unit that people read."""
+    found = words.setting(case.settings.get(key, words.NOTHING))
+    return words.readable(found, capacity_bytes(case)) if key == CAPACITY else found
 
 
 def ordered(cases: Iterable[Case], key: str) -> list[str]:

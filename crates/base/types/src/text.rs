@@ -34,9 +34,10 @@ pub fn visible(text: &str) -> String {
 ///
 /// Distance is Levenshtein's; a name further than a third of its length (at least 2) is not near.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = &wanted.to_lowercase();
     names
         .into_iter()
-        .map(|name| (edit_distance(wanted, name), name))
+        .map(|name| (edit_distance(wanted, &name.to_lowercase()), name))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, name)| *distance <= (name.len() / 3).max(2))
         .map(|(_, name)| name)

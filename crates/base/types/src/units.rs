@@ -31,7 +31,7 @@ pub struct UnitError {
     /// The text as found.
     pub found: String,
     /// What would have been accepted.
-    pub expected: &'static str,
+    pub expected: String,
 }
 
 const BYTE_UNITS: [(&str, u64); 10] = [
@@ -60,9 +60,28 @@ const SIZE_EXPECTED: &str = "a number with a unit: B, KiB, MiB, GiB, TiB, kB, MB
      `blocks` or `%wss` (as in `16MiB`, `4096 blocks`, `10%wss`)";
 const TIME_EXPECTED: &str = "a number with a unit: ns, us, ms, s, min or h (as in `250us`)";
 
+/// The error for `text`, with the nearest of binary sizes where only the unit's end is missing.
+fn refused(text: &str, expected: &str) -> UnitError {
+    let scale =
+        text.trim().find(|c: char| !c.is_ascii_digit()).map(|end| text.trim().split_at(end));
+    let near = match scale {
+        Some((number, unit)) if !number.is_empty() && expected != TIME_EXPECTED => {
+            let unit = ["KiB", "MiB", "GiB", "TiB"].into_iter().find(|whole| {
+                unit.len() < 4 && whole[..1].eq_ignore_ascii_case(unit.get(..1).unwrap_or(""))
+            });
+            unit.map(|unit| format!("; nearest is `{number}{unit}`"))
+        }
+        _ => None,
+    };
+    UnitError {
+        found: text.to_owned(),
+        expected: format!("{expected}{}", near.unwrap_or_default()),
+    }
+}
+
 /// Splits `text` into its number and its unit; neither may be empty.
 fn split<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), UnitError> {
-    let refuse = || UnitError { found: text.to_owned(), expected };
+    let refuse = || refused(text, expected);
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'));
     let (number, unit) = trimmed.split_at(end.ok_or_else(refuse)?);
@@ -71,7 +90,7 @@ fn split<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), Un
 }
 
 fn scaled(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, UnitError> {
-    let refuse = || UnitError { found: text.to_owned(), expected };
+    let refuse = || refused(text, expected);
     let (number, unit) = split(text, expected)?;
     let (_, scale) = units.iter().find(|(name, _)| *name == unit).ok_or_else(refuse)?;
     let value = number * *scale as f64;
@@ -90,7 +109,7 @@ pub fn parse_duration(text: &str) -> Result<Nanos, UnitError> {
 
 /// Reads a cache size: bytes, `N blocks` or `P%wss`.
 pub fn parse_size(text: &str) -> Result<Size, UnitError> {
-    let refuse = || UnitError { found: text.to_owned(), expected: SIZE_EXPECTED };
+    let refuse = || refused(text, SIZE_EXPECTED);
     match split(text, SIZE_EXPECTED)? {
         (percent, "%wss") if percent > 0.0 => Ok(Size::WorkingSetPercent(percent)),
         (count, "blocks" | "block") if count.fract() == 0.0 => Ok(Size::Blocks(count as u64)),
@@ -215,6 +234,11 @@ mod tests {
         assert_eq!(parse_duration("3min"), Ok(Nanos(180_000_000_000)));
         assert!(parse_duration("10").is_err());
         assert!(parse_duration("10sec").is_err());
+        let said = |text| parse_size(text).map_err(|error| error.expected).unwrap_err();
+        for (text, near) in [("16M", "16MiB"), ("4k", "4KiB"), ("2Gib", "2GiB")] {
+            assert!(said(text).ends_with(&format!("; nearest is `{near}`")), "{text}");
+        }
+        assert!(!said("16").contains("nearest") && !said("4 parsecs").contains("nearest"));
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl<M> Stack<M> {
         let limit = u64::from(BlockId::LIMIT);
         match u32::try_from(blocks) {
             Ok(blocks) if blocks > 0 && u64::from(blocks) < limit => Ok(blocks),
-            Ok(0) => Err(refuse("at least one block")),
+            Ok(0) => Err(refuse(&format!("at least one block ({})", self.cache.block))),
             _ => Err(refuse("fewer than 2^32 - 16 blocks; a larger `cache.block` makes fewer")),
         }
     }

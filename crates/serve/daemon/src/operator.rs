@@ -142,7 +142,11 @@ pub fn summary(plan: &LivePlan, engine: &str, restored: &Restored) -> String {
     };
     let found = format!("found {} clean, {} dirty", bytes(clean), bytes(dirty));
     let damage = "dirty that are damaged: reads of them fail, see `cachewright live check`";
-    let rest = [(written_back, "written back"), (dropped, "dropped"), (damaged, damage)];
+    let rest = [
+        (written_back, "written back"),
+        (dropped, "beyond the quotas and freed"),
+        (damaged, damage),
+    ];
     let rest = rest.iter().filter(|(blocks, _)| *blocks > 0);
     let rest: String = rest.map(|(blocks, what)| format!(", {} {what}", bytes(*blocks))).collect();
     format!(

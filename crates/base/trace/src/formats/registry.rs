@@ -153,7 +153,7 @@ pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static TraceFormat, TraceError>
 pub fn find(name: &str) -> Result<&'static TraceFormat, TraceError> {
     FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let expected = match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
-            Some(near) => format!("a known format; nearest is `{near}`"),
+            Some(near) => format!("one of {}; nearest is `{near}`", known()),
             None => format!("one of {}", known()),
         };
         bad_option("format", name, expected)

@@ -430,8 +430,9 @@ fn names_and_keys_that_do_not_exist_are_refused_with_the_nearest() {
         let options = OpenOptions { format, format_options, ..OpenOptions::default() };
         open_bytes("a", &bytes, &options).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    let expected = "`format`: found `alibabba`, expected a known format; nearest is `alibaba`";
-    assert_eq!(message("alibabba", None), expected);
+    let near = message("alibabba", None);
+    assert!(near.starts_with("`format`: found `alibabba`, expected one of alibaba, "), "{near}");
+    assert!(near.ends_with("; nearest is `alibaba`"), "{near}");
     assert!(message("zzzzzzzzz", None).contains("expected one of alibaba, tencent"));
     let strange = "`format`: found `a\\u{1b}[0m\\u{202e}`, expected one of";
     assert!(message("a\u{1b}[0m\u{202e}", None).starts_with(strange), "harmless to a terminal");

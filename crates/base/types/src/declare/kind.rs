@@ -228,7 +228,7 @@ impl<T: ValueKind> ValueKind for Vec<T> {
     const KIND: &'static str = "a list";
 
     fn read(value: &Value) -> Result<Vec<T>, Mismatch> {
-        let expected = || format!("a list of which each is {}", T::KIND);
+        let expected = || format!("a list, each entry {}", T::KIND);
         let item = |value: &Value| {
             T::read(value).map_err(|mismatch| match mismatch {
                 Mismatch::Expected(words) => Mismatch::Item(value.clone(), words),

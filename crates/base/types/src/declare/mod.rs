@@ -383,9 +383,9 @@ mod tests {
         assert_eq!(refusal("waste", text("90%")), expected);
         assert!(refusal("corner", Value::Int(4)).contains("nearest is `corners`"));
         assert!(refusal("loop", Value::Int(1)).ends_with("expected true or false"));
-        assert!(refusal("holes", Value::Int(1)).contains("a list of which each is a whole number"));
+        assert!(refusal("holes", Value::Int(1)).contains("a list, each entry a whole number"));
         let holes = Value::List(vec![Value::Int(1), text("x")]);
-        let expected = "`holes`: found `x`, expected a list of which each is a whole number";
+        let expected = "`holes`: found `x`, expected a list, each entry a whole number";
         assert_eq!(refusal("holes", holes), expected);
         assert!(refusal("name", Value::Int(1)).ends_with("found `1`, expected text in quotes"));
     }

@@ -49,7 +49,7 @@ fn a_tenant_is_cached_on_the_devices_that_the_layout_gives_it() {
         let setup = Setup { settings: other, ..setup };
         let running = setup.start();
         let summary = running.lines.last().unwrap();
-        assert!(!summary.contains("dropped"), "{summary}");
+        assert!(!summary.contains("freed"), "{summary}");
         running.stop();
         // Another layout: the cache begins empty, and no byte is lost.
         let mut other = setup.settings.clone();

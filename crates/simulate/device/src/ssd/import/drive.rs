@@ -319,9 +319,9 @@ impl MqsimMachine {
         let partition = if self.cache_shared { "shared" } else { "equal" };
         let write = if self.writes_back { "write-back" } else { "write-around" };
         let mut text = format!(
-            "\n[cache]\ncapacity = \"{}B\"\nblock = {}\npolicy = \"lru\"\npartition = \
+            "\n[cache]\ncapacity = \"{}\"\nblock = {}\npolicy = \"lru\"\npartition = \
              \"{partition}\"\nwrite = \"{write}\"\n\n[device.ssd]\nmodel = \"mqsim-default\"\n",
-            self.cache.0,
+            self.cache.exact(),
             value("page")
         );
         for (key, value) in &values {

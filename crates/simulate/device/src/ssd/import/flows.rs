@@ -10,7 +10,7 @@ use super::xml::Element;
 use super::xml::{Field, Notes, TagFields, quoted};
 use super::{Locate, Located};
 use crate::ssd::params::Scheme;
-use cachewright_types::Value;
+use cachewright_types::{Bytes, Nanos, Value};
 
 const SECTOR: u64 = 512;
 const ROOT: &str = "MQSim_IO_Scenarios";
@@ -200,9 +200,10 @@ fn synthetic(
     let share = fields.named("Read_Percentage", notes).percent()?;
     let (ends, stop) = ends(fields, closed, notes)?;
     let text = format!(
-        "\n[[tenant]]\nname = {}\n{ends}{arrival}read_share = {share}\nsize = \"{size}B\"\n\
+        "\n[[tenant]]\nname = {}\n{ends}{arrival}read_share = {share}\nsize = \"{}\"\n\
          pattern = {}\n",
         quoted(&name),
+        Bytes(size).exact(),
         pattern(fields, space, notes)?
     );
     let keys = format!("format = \"synth\"\nvolume = {}\n{stop}", quoted(&name));
@@ -233,12 +234,13 @@ fn ends(
         (time, _) => {
             let why = "`Stop_Time` ends the flow";
             without_meaning(fields, "Total_Requests_To_Generate", why, notes);
-            let stop = format!("stop = \"{time}ns\"\n");
+            let time = Nanos(time).exact();
+            let stop = format!("stop = \"{time}\"\n");
             if closed {
                 let count = format!("count = {CLOSED_COUNT} # sent again until the tenant stops\n");
                 return Ok((count, format!("{stop}repeat = true\n")));
             }
-            Ok((format!("duration = \"{time}ns\"\n"), stop))
+            Ok((format!("duration = \"{time}\"\n"), stop))
         }
     }
 }
@@ -249,7 +251,8 @@ fn pattern(fields: &TagFields<'_>, space: u64, notes: &mut Notes) -> Result<Stri
     let aligned = fields.named("Generated_Aligned_Addresses", notes).flag();
     let align = if aligned { unit } else { SECTOR };
     let span = ((space as f64 * share) as u64 / align).max(1) * align;
-    let region = format!("span = \"{span}B\", align = \"{align}B\"");
+    let (span, align) = (Bytes(span).exact(), Bytes(align).exact());
+    let region = format!("span = \"{span}\", align = \"{align}\"");
     let kind = fields.named("Address_Distribution", notes);
     let kinds = [
         "STREAMING",
@@ -308,7 +311,7 @@ pub fn text(flows: &[Flow], machine: &MqsimMachine, synth_name: &str) -> String 
     let kind = if first.closed.is_some() { "closed" } else { "open" };
     let mut out = format!("\n[replay]\nloop = \"{kind}\"\n");
     if let Some(window_ns) = machine.logging_ns {
-        out.push_str(&format!("throughput_window = \"{window_ns}ns\"\n"));
+        out.push_str(&format!("throughput_window = \"{}\"\n", Nanos(window_ns).exact()));
     }
     for flow in flows {
         let trace = match &flow.kind {

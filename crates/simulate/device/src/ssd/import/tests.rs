@@ -102,7 +102,7 @@ fn the_machine_comes_out_as_keys() {
         &[
             "seed = 321",
             "[cache]",
-            "capacity = \"268435456B\"",
+            "capacity = \"256MiB\"",
             "block = \"16KiB\"",
             "partition = \"equal\"",
             "[device.ssd]",
@@ -157,7 +157,7 @@ fn flows_come_out_as_tenants() {
             "format = \"mqsim\"",
             "options = { time_unit = \"us\", devices = \"ignore\" }",
             "stop = \"50%\"",
-            "stop = \"2000000000ns\"",
+            "stop = \"2s\"",
             "channel_groups = \"0,1 2,3\"",
             "separation = { name = \"by-tenant\", tenants = 2 }",
             "occupancy = 0.7",
@@ -170,8 +170,9 @@ fn flows_come_out_as_tenants() {
     let span = 4 * 4 * 2 * 2 * 512_u64 * 128;
     let span = (span as f64 * 0.93) as u64 * 16_384 / 2;
     let span = (span as f64 * 0.5) as u64 / 8_192 * 8_192;
+    let span = cachewright_types::Bytes(span).exact();
     let pattern = format!(
-        "pattern = {{ kind = \"hot-cold\", span = \"{span}B\", align = \"8192B\", hot_space = 0.2, \
+        "pattern = {{ kind = \"hot-cold\", span = \"{span}\", align = \"8KiB\", hot_space = 0.2, \
          hot_access = 0.8, scattered = false }}"
     );
     has_lines(
@@ -179,10 +180,10 @@ fn flows_come_out_as_tenants() {
         &[
             "seed = 7",
             "name = \"flow-1\"",
-            "duration = \"2000000000ns\"",
+            "duration = \"2s\"",
             "arrival = { kind = \"poisson\", rate = \"1000/s\" }",
             "read_share = 0.75",
-            "size = \"4096B\"",
+            "size = \"4KiB\"",
             &pattern,
         ],
     );

@@ -141,10 +141,10 @@ fn times_classes_and_logs_are_mapped() {
     let (config, workload) = files();
     let text = answer(&config, &workload);
     for line in [
-        "throughput_window = \"2000000ns\"",
-        "stop = \"1000000000ns\"\nrepeat = true",
+        "throughput_window = \"2ms\"",
+        "stop = \"1s\"\nrepeat = true",
         "count = 1000000 # sent again until the tenant stops",
-        "duration = \"1000000000ns\"",
+        "duration = \"1s\"",
         "map_entry = \"9B\"\nmap_stored_entry = \"6B\"",
     ] {
         assert!(text.contains(line), "no `{line}` in\n{text}");
