@@ -67,6 +67,21 @@ def test_a_stage_without_an_end_has_a_line_when_its_count_doubles(
     assert len(_shown().splitlines()) == 8
 
 
+def test_the_time_left_follows_the_pace_of_the_last_seconds(
+    monkeypatch: pytest.MonkeyPatch, clock: StoppedClock
+) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.progress() as call:
+        assert call is not None
+        for done in (0, 400_000, 800_000):
+            clock.now += 2.0
+            call("replaying", done, 1_000_000)
+        for second in range(1, 11):
+            clock.now += 1.0
+            call("replaying", 800_000 + 10_000 * second, 1_000_000)
+    assert _shown().splitlines()[-1] == "replaying: 900,000 of 1,000,000, 10k/s, 0:10 left"
+
+
 def test_a_quiet_command_has_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", _Terminal())
     monkeypatch.setattr(output, "is_quiet", lambda: True)

@@ -8,9 +8,11 @@ stage counts (requests, accesses, cases).
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from cachewright.types import Progress as OnProgress
 
 QUIET_SECONDS = 2.0
+# How far back a rate is taken from, and how often it is noted.
+RECENT_SECONDS, STEP_SECONDS = 5.0, 0.25
 PARTS = 10
 
 
@@ -46,22 +50,28 @@ class _Shown(ABC):
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.stage = ""
-        self.stage_began = self.started
-        self.stage_first = 0
+        # Times and counts of the stage not long ago, the oldest first.
+        self.recent: deque[tuple[float, int]] = deque()
 
     def on_progress(self, stage: str, done: int, total: int | None) -> None:
-        """Take news of a stage; its rate is the mean since it began.
+        """Take news of a stage; its rate is that of the last seconds.
 
-        A stage that has done more than its total, as a trace that is repeated, has no known end.
+        Parts of a stage differ: a policy that learns takes a hundred times as long as a curve. A
+        stage that has done more than its total, as a trace that is repeated, has no known end.
         """
         now = time.monotonic()
         if stage != self.stage:
-            self.stage, self.stage_began, self.stage_first = stage, now, done
+            self.stage = stage
+            self.recent.clear()
             self.begin()
+        if not self.recent or now - self.recent[-1][0] >= STEP_SECONDS:
+            self.recent.append((now, done))
+        while len(self.recent) > 1 and now - self.recent[1][0] >= RECENT_SECONDS:
+            self.recent.popleft()
         if now - self.started >= QUIET_SECONDS:
-            seconds = max(now - self.stage_began, 1e-3)
+            then, before = self.recent[0]
             end = None if total is not None and done > total else total
-            self.show(done, end, (done - self.stage_first) / seconds)
+            self.show(done, end, (done - before) / max(now - then, 1e-3))
 
     @abstractmethod
     def begin(self) -> None:
@@ -130,7 +140,8 @@ def _news(done: int, total: int | None, per_second: float) -> str:
     if per_second > 0:
         parts.append(f"{words.short(per_second)}/s")
         if total is not None:
-            parts.append(f"{words.clock((total - done) / per_second)} left")
+            left = (total - done) / per_second
+            parts.append(f"{words.clock(math.ceil(left))} left")
     return ", ".join(parts)
 
 

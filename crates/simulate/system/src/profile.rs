@@ -126,8 +126,8 @@ impl FirstAccesses {
         set.end_window().pop().map(|curves| curves.all)
     }
 
-    /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty. `progress` takes
-    /// the accesses done; nothing is returned when it says to stop.
+    /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty. `progress`
+    /// takes the accesses done; nothing is returned when it says to stop.
     pub fn hit_ratio<P: Policy>(
         &self,
         capacity_blocks: u32,

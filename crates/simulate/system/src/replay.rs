@@ -11,6 +11,7 @@ use cachewright_policy::FutureSlice;
 use cachewright_types::TenantId;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
 /// cache while lane after lane reads them.
@@ -18,8 +19,8 @@ const STEP: usize = 1 << 18;
 /// Accesses of one lane between looks at whether to go on: a policy that learns takes tens of
 /// microseconds for each.
 pub(crate) const POLL: usize = 1 << 12;
-/// The same where lanes wait for each other.
-const POLL_TOGETHER: usize = 1 << 15;
+/// The same of lanes that measure curves, which hold a cache for each of many sizes.
+const POLL_CURVES: usize = 1 << 8;
 /// Requests looked at together.
 const SEARCH_PIECE: usize = 1 << 20;
 
@@ -216,19 +217,34 @@ impl ReplayInputs<'_> {
 pub fn replay(
     shared: &ReplayInputs<'_>,
     lanes: &mut [Box<dyn Lane>],
-    mut progress: impl FnMut(u64) -> bool,
+    mut progress: impl FnMut(u64) -> bool + Send,
 ) -> Result<Vec<LaneResult>, RecordError> {
     let length = shared.recording.len();
     let (mut from, mut cut) = (0, 0);
+    let mut done = 0;
+    let tell = Mutex::new(|piece: usize| {
+        done += piece as u64;
+        progress(done)
+    });
+    let goes_on = |piece| tell.lock().is_ok_and(|mut tell| tell(piece));
     loop {
-        let to = (from + POLL_TOGETHER).min(length);
-        let feed = |lane: &mut Box<dyn Lane>| shared.feed(lane.as_mut(), from, to, cut);
-        cut = lanes.par_iter_mut().map(feed).reduce(|| cut, usize::max);
+        let to = (from + STEP).min(length);
+        let feed = |lane: &mut Box<dyn Lane>| {
+            let (mut at, mut next) = (from, cut);
+            while at < to {
+                let end = (at + POLL_CURVES).min(to);
+                next = shared.feed(lane.as_mut(), at, end, next);
+                if !goes_on(end - at) {
+                    return Err(RecordError::Cancelled);
+                }
+                at = end;
+            }
+            Ok(next)
+        };
+        let passed = lanes.par_iter_mut().map(feed);
+        cut = passed.try_reduce(|| cut, |one, other| Ok(one.max(other)))?;
         shared.recording.release(from..to);
         from = to;
-        if !progress(to as u64 * lanes.len() as u64) {
-            return Err(RecordError::Cancelled);
-        }
         if to == length {
             return Ok(lanes.iter_mut().map(|lane| lane.finish()).collect());
         }

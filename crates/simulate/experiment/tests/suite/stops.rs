@@ -1,6 +1,7 @@
 //! Work is told of often, by counts of accesses, so that whoever waits can stop it soon.
 
 use crate::common::{Folder, pairs};
+use cachewright_experiment::mrc::{CurveOptions, MethodChoice, MrcOptions, mrc};
 use cachewright_experiment::{PlanOptions, Progress, RunOptions, plan, run};
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -34,6 +35,25 @@ fn a_replay_that_learns_is_told_of_every_few_accesses() {
     run(STACK, &origin, &RunOptions { set, ..RunOptions::default() }, &note).unwrap();
     let told = told.into_inner().unwrap();
     assert_eq!((told.first(), told.last()), (Some(&0), Some(&ACCESSES)));
+    assert!(told.windows(2).all(|two| two[1] - two[0] <= POLL), "{told:?}");
+}
+
+#[test]
+fn curves_of_a_policy_that_learns_are_told_of_every_few_accesses() {
+    let folder = Folder::new("stops-curves");
+    let origin = folder.with("many.csv", &many());
+    let told = Mutex::new(Vec::new());
+    let note = |news: Progress| {
+        if news.stage != "reading traces" {
+            told.lock().unwrap().push(news.done);
+        }
+        true
+    };
+    let curve = CurveOptions { method: MethodChoice::Exact, points: 3, ..CurveOptions::default() };
+    let options = MrcOptions { curve, threads: 2, ..MrcOptions::default() };
+    mrc(STACK, &origin, &options, &note).unwrap();
+    let told = told.into_inner().unwrap();
+    assert!(told.len() as u64 >= ACCESSES / POLL, "{told:?}");
     assert!(told.windows(2).all(|two| two[1] - two[0] <= POLL), "{told:?}");
 }
 
