@@ -6,14 +6,17 @@
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::{COMMANDS, DeclaredCommand, ExperimentError, json, setting};
 use cachewright_result::registry::SettingEntry;
-use cachewright_types::declare::{Declared, Value};
+use cachewright_stack::tables_of_file;
+use cachewright_types::declare::{Declared, Key, Value};
 use cachewright_types::nearest;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(options, module)?)
+    module.add_function(wrap_pyfunction!(options, module)?)?;
+    module.add_function(wrap_pyfunction!(stack_keys, module)?)
 }
 
 /// The declared options of a command, as a JSON list. Errors: a command without such.
@@ -28,6 +31,16 @@ fn options(command: &str) -> PyResult<String> {
     };
     let entries: Vec<SettingEntry> = keys().iter().map(|key| setting(key, None)).collect();
     json::text(&entries).map_err(of_experiment)
+}
+
+/// The keys of a stack file by table, as a JSON object of lists; the top's table has no name.
+#[pyfunction]
+fn stack_keys() -> PyResult<String> {
+    let of = |(table, keys): (&'static str, Vec<Key>)| {
+        (table, keys.iter().map(|key| setting(key, None)).collect())
+    };
+    let tables: BTreeMap<&str, Vec<SettingEntry>> = tables_of_file().into_iter().map(of).collect();
+    json::text(&tables).map_err(of_experiment)
 }
 
 /// Options from a mapping. Errors: as `declare!` has them.

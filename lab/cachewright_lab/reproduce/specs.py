@@ -163,6 +163,15 @@ def _figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, document
 
 
+def figures_of_papers() -> dict[str, list[str]]:
+    """Return the names of the figures of every paper of the laboratory."""
+    folders = {path.parent for root in PAPERS for path in root.glob(f"*/{SETUP}")}
+    return {
+        folder.name: [path.stem for path, _ in _figures(folder)]
+        for folder in sorted(folders, key=lambda folder: folder.name)
+    }
+
+
 def folder_of(paper: str, specs: Path | None) -> Path:
     """Return the folder of a paper's specs, the laboratory's own unless another is nearer.
 

@@ -78,7 +78,7 @@ COMMANDS = {
     "import": ("importing:app", "Make stack files from other simulators' configurations."),
     "completion": (
         "completion:completion",
-        "Print a shell's completion of commands and options.",
+        "Print a shell's completion of commands, options and their values.",
     ),
 }
 

@@ -37,7 +37,7 @@ def reproduce(
     paper
         The paper, a folder of specs (`shiro`, `soft-qos`, `icache`, `oc-cache`, `rc-rnn`).
     figure
-        Only this figure (`fig7`); all of them when left out.
+        Only this figure (`fig7a`), or its parts (`fig7`); all of them when left out.
     quick
         On small synthetic traces instead, to see that everything works.
     traces
