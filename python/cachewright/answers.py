@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cachewright.shown import Shown
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunAnswer:
@@ -1521,7 +1523,7 @@ class AmplificationCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanAnswer:
+class PlanAnswer(Shown):
     """The answer of `plan`."""
 
     # Version of Cachewright that wrote the document.
@@ -1894,7 +1896,7 @@ class AdviseGoal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceInfo:
+class TraceInfo(Shown):
     """The answer of `trace info`."""
 
     # Version of Cachewright that wrote the document.

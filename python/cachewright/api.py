@@ -102,8 +102,11 @@ def run(
 
 def compare(
     spec: StackOrTrace,
-    vary: Mapping[str, Sequence[Any]],
+    vary: Mapping[str, Sequence[Any]] | None = None,
     *,
+    policy: Any = None,
+    capacity: Any = None,
+    partition: Any = None,
     settings: Settings | None = None,
     policies: Policies | None = None,
     out: PathLike | None = None,
@@ -114,16 +117,26 @@ def compare(
     """Run all combinations of some settings; everything else is as in `run`.
 
     `vary` gives the values of each dotted key, as in `{"policy": ["lru", "arc"], "capacity":
-    ["32MiB", "64MiB"]}`; `policy`, `partition` and `capacity` are short for the keys of `[cache]`.
+    ["32MiB", "64MiB"]}`; `policy`, `partition` and `capacity` are short for the keys of `[cache]`,
+    and may be given as keywords, one value or a list: `compare(trace, policy=["lru", "arc"])`.
     A policy may be a class written in Python, or a name in `policies`.
     """
+    given = {"policy": policy, "capacity": capacity, "partition": partition}
+    lists = {key: value for key, value in given.items() if value is not None}
+    if twice := [key for key in lists if key in (vary or {})]:
+        raise _native.SpecError(
+            f"`{twice[0]}`: found it in `vary` and as a keyword, expected one of them"
+        )
+    tried = {**(vary or {})}
+    for key, value in lists.items():
+        tried[key] = value if isinstance(value, list | tuple) else [value]
     finder = Finder(policies)
     stack = stack_of(finder.spec(spec), {"capacity": DEFAULT_CAPACITY})
     text = _native.run(
         stack.text,
         stack.origin,
         pairs({**finder.of_file(stack), **finder.settings(settings)}),
-        vary_pairs(finder.vary(vary)),
+        vary_pairs(finder.vary(tried)),
         threads=natural("threads", threads),
         out=None if out is None else os.fspath(out),
         fresh=fresh,

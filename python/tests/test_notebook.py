@@ -74,3 +74,31 @@ def test_pandas_that_is_absent_is_named(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(SpecError, match="found no pandas, expected it: `pip install pandas`"):
         result.to_pandas()
+
+
+def test_a_trace_shows_what_it_holds_and_its_rate(trace: pl.DataFrame) -> None:
+    shown = cachewright.info(trace)._repr_html_()
+    assert "1,200 requests in 24s, 100.0% of them reads; working set 252KiB" in shown
+    assert shown.count("<table>") == 1
+    assert "<svg " in shown
+
+
+def test_a_plan_shows_its_answer_its_tables_and_its_sizes(trace: pl.DataFrame) -> None:
+    tenant = {"name": "t", "trace": trace, "goal_hit_ratio": 0.9}
+    stack = {
+        "name": "s",
+        "cache": {"capacity": "1MiB"},
+        "tenant": [tenant, {**tenant, "name": "u"}],
+    }
+    shown = cachewright.plan(stack, ["equal", "shared"])._repr_html_()
+    assert "is the smallest cache that meets 2 goals" in shown
+    assert shown.count("<table>") == 2
+    assert "<svg " in shown
+
+
+def test_keys_of_the_cache_are_keywords_with_one_value_or_a_list(trace: pl.DataFrame) -> None:
+    result = cachewright.compare(trace, policy=["lru", "arc"], capacity="80KiB")
+    assert len(result.answer.cases) == 2
+    assert {case.settings["cache.policy"] for case in result.answer.cases} == {"lru", "arc"}
+    with pytest.raises(SpecError, match="found it in `vary` and as a keyword"):
+        cachewright.compare(trace, {"policy": ["lru"]}, policy="arc")

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
+from cachewright import words
 from cachewright._native import SpecError
+from cachewright.answers import PlanAnswer, TraceInfo
+from cachewright.report import marks
+from cachewright.report.figure import Figure
+from cachewright.report.plots import Plot, Rows, Series, distinct
 from cachewright.report.run import figures
-from cachewright.tables import html, ranking, summary
+from cachewright.shown import Shown
+from cachewright.tables import facts, html, ranking, sizing, summary
 
 if TYPE_CHECKING:
-    from cachewright.report.figure import Figure
     from cachewright.results import CurveFrames, RunFrames
     from cachewright.tables import Table
 
@@ -45,6 +53,76 @@ def of_curves(found: CurveFrames) -> str:
         tables,
         drawn.figures(found.answer)[:1],
     )
+
+
+def of_answer(found: Shown) -> str:
+    """Return an answer that is no frame: what a plan needs, or what a trace holds."""
+    if isinstance(found, PlanAnswer):
+        together = sizing.together(found)
+        tables: list[Table[Any]] = [sizing.alone(found)]
+        tables += [together] if together else []
+        return _shown(found.name, sizing.conclusion(found), tables, _sizes(found))
+    if isinstance(found, TraceInfo):
+        return _shown(Path(found.path).name, _held(found), [_facts(found)], _rates(found))
+    return f"<pre>{escape(repr(found))}</pre>"
+
+
+def _held(info: TraceInfo) -> str:
+    """Return what a trace holds in a sentence."""
+    span = "" if info.span_ns is None else f" in {words.duration(info.span_ns)}"
+    return (
+        f"{words.counted(info.requests, 'request')}{span}, "
+        f"{words.percent(info.read_share)} of them reads; "
+        f"working set {words.size(info.working_set_bytes)}"
+    )
+
+
+def _sizes(plan: PlanAnswer) -> list[Figure]:
+    """Return the smallest cache of each partitioner as a figure; none where no size is known."""
+    rows: Rows = [
+        {"partition": one.partition, "size": one.smallest_blocks * plan.block_bytes}
+        for one in plan.partitions
+        if one.smallest_blocks
+    ]
+    if not rows:
+        return []
+    series = Series("partition", distinct(rows, "partition"), "partition", "point", shaped=True)
+    x = alt.X("size:Q").axis(labelExpr=marks.SIZE_LABEL).title("smallest cache")
+    y = marks.row_names("partition", distinct(rows, "partition"), grid=True)
+    tips = [marks.Tip("partition", "partition"), marks.Tip("smallest cache", "size", "size")]
+    plot = Plot([marks.dots(rows, series, x, y, tips)], [series])
+    return [Figure("smallest-caches", "Smallest cache that meets all goals", "", plot)]
+
+
+def _rates(info: TraceInfo) -> list[Figure]:
+    """Return the requests over time as a figure; none without times."""
+    starts = [start for start, *_ in info.rate]
+    if len(starts) < 2:
+        return []
+    seconds = (starts[1] - starts[0]) / 1e9
+    rows: Rows = [
+        {"line": "requests", "time": start / 1e9, "rate": requests / seconds}
+        for start, requests, *_ in info.rate
+    ]
+    series = Series("line", ["requests"], "of")
+    x = alt.X("time:Q").title("time (s)")
+    y = alt.Y("rate:Q").title("requests per second")
+    tips = [marks.Tip("time (s)", "time"), marks.Tip("requests per second", "rate")]
+    plot = Plot([marks.lines(rows, series, x, y, tips)], [series])
+    return [Figure("rate", "Requests over time", "", plot)]
+
+
+def _facts(info: TraceInfo) -> Table[Any]:
+    rate = words.NOTHING if info.rate_per_s is None else words.significant(info.rate_per_s)
+    pairs = [
+        ("format", info.format),
+        ("reads", f"{words.count(info.reads)}, {words.size(info.read_bytes)}"),
+        ("writes", f"{words.count(info.writes)}, {words.size(info.write_bytes)}"),
+        ("trims", f"{words.count(info.trims)}, {words.size(info.trim_bytes)}"),
+        ("blocks", f"{words.count(info.distinct_blocks)} of {words.size(info.block_bytes)}"),
+        ("requests per second", rate),
+    ]
+    return facts("", pairs)
 
 
 def chart(drawn: Sequence[Figure], name: str | None) -> Any:

@@ -17,7 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
+
+from cachewright.shown import Shown
 ";
+/// Answers that a notebook shows as a page of their own.
+const SHOWN: [&str; 2] = ["PlanAnswer", "TraceInfo"];
 
 /// The module as it should be.
 pub fn module() -> String {
@@ -35,7 +39,9 @@ pub fn module() -> String {
 }
 
 fn class(module: &mut String, RecordShape { name, doc, fields }: &RecordShape) {
-    module.push_str(&format!("\n\n@dataclass(frozen=True, kw_only=True)\nclass {name}:\n"));
+    let base = if SHOWN.contains(&name.as_str()) { "(Shown)" } else { "" };
+    let head = format!("\n\n@dataclass(frozen=True, kw_only=True)\nclass {name}{base}:\n");
+    module.push_str(&head);
     let lines = wrapped(&format!("\"\"\"{doc}"), "    ");
     let last = lines.last().map_or(0, |line| line.chars().count());
     module.push_str(&lines.join("\n"));
