@@ -16,6 +16,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
         "Start",
         [
             "docs/README.md",
+            "docs/coming-from.md",
             "docs/workload.md",
             "docs/which-scheme.md",
             "docs/training.md",

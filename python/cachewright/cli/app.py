@@ -57,7 +57,7 @@ COMMANDS = {
     ),
     "observe": (
         "observe:observe",
-        "Watch a volume that has no cache yet, and recommend one: `blktrace ... -o - | observe -`.",
+        "Watch a volume that has no cache yet, from a stream of its requests, and recommend one.",
     ),
     "serve": (
         "serve:serve",

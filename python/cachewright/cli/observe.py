@@ -93,10 +93,10 @@ def observe(
     quiet: options.Quiet = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
-    """Watch a volume that has no cache yet, and recommend one: `blktrace ... -o - | observe -`.
+    """Watch a volume that has no cache yet, from a stream of its requests, and recommend one.
 
-    Page, numbers and stack are written again and again, until the stream ends or Ctrl-C. Memory
-    does not grow with time.
+    `blktrace -d /dev/sda -o - | cachewright observe -` writes page, numbers and stack again and
+    again, until the stream ends or Ctrl-C. Memory does not grow with time.
 
     Parameters
     ----------
