@@ -404,14 +404,17 @@ class Curves(CurveFrames):
         file = Path(path) / CURVES_FILE
         return Curves(documents.read(CurvesAnswer, file, "a folder written by `mrc`"), file.parent)
 
-    def figure(self, path: PathLike) -> Path:
+    def figure(self, path: PathLike, *, width: str | None = None) -> Path:
         """Draw the miss ratios by cache size to `path` (`.svg`, `.png` or `.pdf`).
 
-        Errors: `RunError` when the file is of another kind or cannot be written.
+        `width` is `column`, `middle`, `page` or millimetres (`120mm`); without it the figure is as
+        large as a slide. Errors: `RunError` when the file is of another kind or cannot be written,
+        `SpecError` for a width that no page has.
         """
         from cachewright.report import write_miss_ratio_figure
+        from cachewright.report.figure import PrintStyle
 
-        return write_miss_ratio_figure(self, Path(path))
+        return write_miss_ratio_figure(self, Path(path), PrintStyle.of(width))
 
     def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
         """Write a self-contained HTML report to `path` and return it; `figures` as of `Result`."""
@@ -419,14 +422,16 @@ class Curves(CurveFrames):
 
         return write_curves_report(self, Path(path), figures)
 
-    def latency_figure(self, path: PathLike) -> Path:
+    def latency_figure(self, path: PathLike, *, width: str | None = None) -> Path:
         """Draw the response times by cache size to `path` (`.svg`, `.png` or `.pdf`).
 
-        Errors: `RunError` when there are none or the file cannot be written.
+        `width` is as of `figure`. Errors: `RunError` when there are none or the file cannot be
+        written, `SpecError` for a width that no page has.
         """
         from cachewright.report import write_latency_figure
+        from cachewright.report.figure import PrintStyle
 
-        return write_latency_figure(self, Path(path))
+        return write_latency_figure(self, Path(path), PrintStyle.of(width))
 
 
 @dataclass(frozen=True, repr=False)

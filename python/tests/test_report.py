@@ -98,7 +98,7 @@ def test_every_chart_says_in_words_what_it_shows(tmp_path: Path) -> None:
     assert len(labels) == text.count('class="chart"')
     assert labels[0] == (
         "Hit ratio by cache size, shared. One line per policy; one panel per partition. "
-        "By policy: lru, arc, s3-fifo. Hit ratio from 0.3600 to 0.6450."
+        "By policy: s3-fifo, arc, lru. Hit ratio from 0.3600 to 0.6450."
     )
 
 

@@ -62,6 +62,10 @@ class CurveFiles:
     """Draw the miss ratios to this file (svg, png or pdf), with `--latency` the response times to
     another beside it (`NAME-latency`)."""
 
+    width: str | None = None
+    """Width of the figure: column (85mm), middle (114mm), page (178mm), or millimetres (`120mm`);
+    without it the figure is as large as a slide."""
+
     force: options.Force = False
     """Replace the figure if it exists, and the curves of another stack in the folder."""
 
@@ -99,7 +103,7 @@ def mrc(
     spec = options.stack_or_trace(sources, trace)
     for path in _figure_paths(to.figure, how.latency):
         targets.check(path, files_of(spec), overwrite=to.force, how=targets.FORCE)
-    _check_figure(to.figure)
+    _check_figure(to)
     folder = to.out
     if folder is None and to.report:
         folder = RESULTS / (source.name.split(".")[0] or "mrc")
@@ -168,8 +172,8 @@ def _files(found: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
         lines.append(f"report: {found.report(folder / REPORT_FILE)}")
     if to.figure is not None:
         first, *beside = _figure_paths(to.figure, bool(found.answer.latency))
-        lines.append(f"figure: {found.figure(first)}")
-        lines += [f"figure: {found.latency_figure(path)}" for path in beside]
+        lines.append(f"figure: {found.figure(first, width=to.width)}")
+        lines += [f"figure: {found.latency_figure(path, width=to.width)}" for path in beside]
     return lines
 
 
@@ -180,8 +184,15 @@ def _figure_paths(path: Path | None, latency: bool) -> list[Path]:
     return [path, path.with_stem(f"{path.stem}-latency")] if latency else [path]
 
 
-def _check_figure(path: Path | None) -> None:
-    """Refuse a kind of figure before anything is measured."""
+def _check_figure(to: CurveFiles) -> None:
+    """Refuse a kind or a width of figure before anything is measured."""
+    path = to.figure
+    if to.width is not None:
+        from cachewright.report.figure import PrintStyle
+
+        if path is None:
+            raise SpecError("--width: found no `--figure`, expected the file to draw")
+        PrintStyle.of(to.width)
     if path is not None and path.suffix.removeprefix(".") not in parsing.FIGURE_KINDS:
         expected = ", ".join(f".{kind}" for kind in parsing.FIGURE_KINDS)
         raise SpecError(f"--figure: found `{path}`, expected a file ending in one of {expected}")

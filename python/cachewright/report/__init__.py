@@ -68,8 +68,10 @@ def write_curves_report(curves: CurveFrames, path: Path, kinds: Sequence[str] = 
     return write_page(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
 
 
-def write_miss_ratio_figure(curves: CurveFrames, path: Path) -> Path:
-    """Draw the miss ratios by cache size to `path`, whose suffix says how.
+def write_miss_ratio_figure(
+    curves: CurveFrames, path: Path, style: PrintStyle | None = None
+) -> Path:
+    """Draw the miss ratios by cache size to `path`, whose suffix says how; for print in a style.
 
     Errors: `RunError` when the suffix is of another kind, there are no points, or the file cannot
     be written.
@@ -83,14 +85,14 @@ def write_miss_ratio_figure(curves: CurveFrames, path: Path) -> Path:
         raise RunError(f"{path}: found curves without points, expected block accesses to draw")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        named[0].save(path)
+        named[0].save(path, style)
     except OSError as error:
         raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path
 
 
-def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
-    """Draw the response times by cache size to `path`, whose suffix says how.
+def write_latency_figure(curves: CurveFrames, path: Path, style: PrintStyle | None = None) -> Path:
+    """Draw the response times by cache size to `path`, whose suffix says how; for print in a style.
 
     Errors: `RunError` when there are none, or when the file cannot be written.
     """
@@ -102,7 +104,7 @@ def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
         raise RunError(f"{path}: found no response times, expected curves made with `latency`")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        timed.latency_figure(curves.answer).save(path)
+        timed.latency_figure(curves.answer).save(path, style)
     except OSError as error:
         raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path

@@ -16,7 +16,7 @@ from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import (
-    GREY,
+    COLOURED,
     PANEL_HEIGHT,
     Panel,
     Plot,
@@ -36,13 +36,19 @@ TENANT_CASES = 6
 CASE_HEIGHT = 140
 HIT_RATIO = Tip("hit ratio", "hit_ratio", "ratio")
 DASHED = (5, 3)
+# Of many policies so many of the best have a colour, beside this one and the best bound.
+BEST, BASELINE = 5, "lru"
 
 
 def by_capacity(rows: Rows) -> Plot:
-    """Hit ratio against cache size; a line per policy, a panel per partition."""
+    """Hit ratio against cache size; a line per policy, a panel per partition.
+
+    Of many policies the best, `lru` and the best bound have colours.
+    """
     sizes = sorted({row["capacity_bytes"] for row in rows})
     partitions = distinct(rows, "partition")
-    series = Series("policy", distinct(rows, "policy"), "policy", shaped=True)
+    names = _best_first(rows)
+    series = Series("policy", names, "policy", shaped=True, grey=_background(names))
     axis = marks.size_axis("cache size", sizes)
     scale = alt.Scale(type="log", base=2, nice=False, domain=extent(sizes))
     x = alt.X("capacity_bytes:Q", axis=axis, scale=scale)
@@ -60,12 +66,27 @@ def by_capacity(rows: Rows) -> Plot:
     return Plot(panels, [series], columns=2 if len(panels) > 1 else 1)
 
 
-def by_policy(rows: Rows) -> Plot:
-    """Hit ratio of each policy as dots, best on top; colour and shape tell partitions apart."""
+def _best_first(rows: Rows) -> list[str]:
+    """Return the policies by the best hit ratio that any row has of each."""
     best: dict[str, float] = {}
     for row in rows:
         best[row["policy"]] = max(best.get(row["policy"], 0.0), row["hit_ratio"])
-    order = sorted(best, key=lambda policy: -best[policy])
+    return sorted(best, key=lambda policy: -best[policy])
+
+
+def _background(names: Sequence[str]) -> frozenset[str]:
+    """Return the policies that are drawn in grey, of names from the best to the worst."""
+    if len(names) <= COLOURED:
+        return frozenset()
+    is_bound = [name.endswith(summary.BOUND) for name in names]
+    choices = [name for name, bound in zip(names, is_bound, strict=True) if not bound]
+    bounds = [name for name, bound in zip(names, is_bound, strict=True) if bound]
+    return frozenset(names) - {*choices[:BEST], *bounds[:1], BASELINE}
+
+
+def by_policy(rows: Rows) -> Plot:
+    """Hit ratio of each policy as dots, best on top; colour and shape tell partitions apart."""
+    order = _best_first(rows)
     series = Series("partition", distinct(rows, "partition"), "partition", "point", shaped=True)
     x = alt.X("hit_ratio:Q").scale(zero=False, nice=True).title("hit ratio")
     y = marks.row_names("policy", order, grid=True)
@@ -102,22 +123,21 @@ def by_tenant(rows: Rows) -> Plot:
     return Plot([marks.dots(rows, series, x, y, tips)], [series])
 
 
-def miss_ratio_curves(rows: Rows, sizes: Sequence[int]) -> Plot:
+def miss_ratio_curves(rows: Rows, sizes: Sequence[int], working_set: int) -> Plot:
     """Miss ratio against cache size, a line per tenant; rules at the sizes run."""
-    low, high = min(row["size_bytes"] for row in rows), max(row["size_bytes"] for row in rows)
+    low = marks.bend(rows, "tenant", "size_bytes", "miss_ratio", sizes)
+    high = max(row["size_bytes"] for row in rows)
+    rows = [row for row in rows if row["size_bytes"] >= low]
     series = Series("tenant", distinct(rows, "tenant"), "tenant", dashes={"all": DASHED})
-    scale = alt.Scale(type="log", base=2, nice=False, domain=extent([low, high]), clamp=True)
-    x = alt.X(
-        "size_bytes:Q", scale=scale, axis=marks.size_axis("cache size", marks.powers(low, high))
-    )
+    x = marks.sizes("size_bytes", "cache size", low, max(high, working_set))
     y = alt.Y("miss_ratio:Q").scale(domain=[0, 1]).title("miss ratio")
-    run = [{"size_bytes": size} for size in sizes if low <= size <= high]
-    rules = alt.Chart(data(run)).mark_rule(color=GREY, strokeDash=[2, 3], strokeWidth=1)
+    run = {size: f"run: {words.size(size)}" for size in sizes if low <= size <= high}
     tips = [Tip("tenant", "tenant"), Tip("cache size", "size_bytes", "size")]
     tips.append(Tip("miss ratio", "miss_ratio", "ratio"))
     panel = marks.lines(
         rows, series, x, y, tips, height=PANEL_HEIGHT + 60, interpolate="step-after",
-        encodings=[series.dash()], below=[rules.encode(x)],
+        encodings=[series.dash()],
+        below=marks.rules(x, "size_bytes", {**run, working_set: marks.WORKING_SET}),
     )  # fmt: skip
     return Plot([panel], [series])
 
@@ -142,8 +162,9 @@ def hits_over_time(rows: Rows) -> Plot:
 
 
 def seconds(rows: Rows, title: str = "time (s)") -> alt.X:
-    """Return the axis of points in time, the same for all panels of these rows."""
-    scale = alt.Scale(domain=extent([row["seconds"] for row in rows]), nice=False)
+    """Return the axis of points in time from zero on, the same for all panels of these rows."""
+    latest = max(row["seconds"] for row in rows)
+    scale = alt.Scale(domain=extent([0.0, latest]), nice=False)
     return alt.X("seconds:Q", scale=scale).title(title)
 
 
@@ -187,11 +208,13 @@ def _capacity(result: RunFrames) -> Figure | None:
     cases = result.answer.cases
     if len({summary.capacity_bytes(case) for case in cases}) < 2:
         return None
+    rows = _case_rows(result)
     return Figure(
         "hit-ratio-by-capacity",
         "Hit ratio by cache size",
-        "One line per policy; one panel per partition.",
-        by_capacity(_case_rows(result)),
+        "One line per policy"
+        + ("; one panel per partition." if len({row["partition"] for row in rows}) > 1 else "."),
+        by_capacity(rows),
     )
 
 
@@ -243,6 +266,8 @@ def _tenants(result: RunFrames) -> Figure | None:
         for case, label in _chosen(result, TENANT_CASES)
         for tenant in case.tenants
     ]
+    if len(distinct(rows, "case")) < 2:
+        return None
     return Figure(
         "hit-ratio-by-tenant",
         "What each tenant gets",
@@ -257,6 +282,7 @@ def _curves(result: RunFrames) -> Figure | None:
     if not curves or not cases:
         return None
     block = cases[0].block_bytes
+    alone = len(result.answer.tenants) == 1
     rows = [
         {
             "tenant": curve.tenant,
@@ -264,15 +290,21 @@ def _curves(result: RunFrames) -> Figure | None:
             "miss_ratio": miss,
         }
         for curve in sorted(curves, key=lambda curve: curve.tenant == "all")
+        if not (alone and curve.tenant == summary.ALL)
         for size, miss in curve.points
         if size > 0
     ]
+    if not rows:
+        return None
     sizes = sorted({summary.capacity_bytes(case) for case in cases})
     return Figure(
         "miss-ratio-curves",
         "Miss-ratio curves",
-        "Exact LRU, each tenant alone and all together; vertical lines are the cache sizes run.",
-        miss_ratio_curves(rows, sizes),
+        "Exact LRU"
+        + ("" if alone else ", each tenant alone and all together")
+        + "; vertical lines are the cache sizes run and the working set. Smaller caches, with "
+        "which no curve falls, are left out.",
+        miss_ratio_curves(rows, sizes, result.answer.workload.working_set_bytes),
     )
 
 

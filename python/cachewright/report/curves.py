@@ -18,6 +18,7 @@ from cachewright.report import marks, timed
 from cachewright.report.figure import Figure
 from cachewright.report.page import answered, section, whole_page
 from cachewright.report.plots import (
+    COLOURED,
     PANEL_HEIGHT,
     Panel,
     Plot,
@@ -58,9 +59,11 @@ def figures(answer: CurvesAnswer) -> list[Figure]:
         banded = any("low" in row for row in rows)
         caption = f"Share of block accesses that miss, {_what_lines_are(answer)}."
         caption += " Bands are confidence intervals." if banded else ""
+        caption += " Smaller caches, with which no curve falls, are left out."
         left_out = len(_panels(rows)) - PANELS
         caption += f" {left_out} more panels are left out." if left_out > 0 else ""
-        found.append(Figure("miss-ratio-curves", "Miss-ratio curves", caption, _plot(rows)))
+        plot = _plot(rows, _working_set(answer))
+        found.append(Figure("miss-ratio-curves", "Miss-ratio curves", caption, plot))
     if answer.latency:
         found.append(timed.latency_figure(answer))
     return found
@@ -68,7 +71,7 @@ def figures(answer: CurvesAnswer) -> list[Figure]:
 
 def chart(answer: CurvesAnswer) -> Any:
     """Return the miss-ratio figure as one Altair chart: a panel per tenant, a line per policy."""
-    return _plot(_rows(answer)).still()
+    return _plot(_rows(answer), _working_set(answer)).still()
 
 
 def _sentence(answer: CurvesAnswer) -> str:
@@ -79,6 +82,12 @@ def _sentence(answer: CurvesAnswer) -> str:
         f"Miss ratio by cache size: {words.counted(max(len(tenants), 1), 'tenant')}, "
         f"{', '.join(policies)}; blocks of {words.size(answer.block_bytes)}"
     )
+
+
+def _working_set(answer: CurvesAnswer) -> int:
+    """Return the bytes that all tenants touch, or the only one does."""
+    of_all = [curve.distinct for curve in answer.curves if curve.tenant == ALL]
+    return max(of_all or [curve.distinct for curve in answer.curves]) * answer.block_bytes
 
 
 def _tenants(curves: Sequence[MissRatioCurve]) -> list[str]:
@@ -120,24 +129,42 @@ def _panels(rows: Rows) -> list[str]:
     return distinct(rows, "panel")
 
 
-def _plot(rows: Rows) -> Plot:
+def _plot(rows: Rows, working_set: int) -> Plot:
     policies = distinct(rows, "policy")
     titles, lines = _panels(rows), distinct(rows, "line")
     several = len(policies) > 1
     dashes = {} if several else {name: (5, 3) for name in lines if name == ALL}
-    series = Series("line", lines, "policy" if several else "tenant", dashes=dashes)
-    sizes = [row["size"] for row in rows]
-    axis = marks.size_axis("cache size", marks.powers(min(sizes), max(sizes)))
-    domain = [min(sizes), max(sizes)] if min(sizes) < max(sizes) else alt.Undefined
-    x = alt.X("size:Q", axis=axis, scale=alt.Scale(type="log", base=2, nice=False, domain=domain))
-    shown = titles[:PANELS]
+    rows = [{**row, "curve": f"{row['panel']}/{row['line']}"} for row in rows]
+    low = marks.bend(rows, "curve", "size", "miss")
+    high = max(working_set, *(row["size"] for row in rows))
+    rows = [row for row in rows if row["size"] >= low]
+    grey = _background(rows, lines)
+    series = Series("line", lines, "policy" if several else "tenant", dashes=dashes, grey=grey)
+    x = marks.sizes("size", "cache size", low, high, 5 if len(titles) > 1 else 9)
+    mark = marks.rules(x, "size", {working_set: marks.WORKING_SET})
     panels = [
-        _panel([row for row in rows if row["panel"] == title], title, series, x) for title in shown
+        _panel([row for row in rows if row["panel"] == title], title, series, x, mark)
+        for title in titles[:PANELS]
     ]
     return Plot(panels, [series], columns=2 if len(panels) > 1 else 1)
 
 
-def _panel(rows: Rows, title: str, series: Series, x: alt.X) -> Panel:
+def _background(rows: Rows, lines: Sequence[str]) -> frozenset[str]:
+    """Return the lines to draw in grey: of many, those that miss most on average."""
+    if len(lines) <= COLOURED:
+        return frozenset()
+    misses: dict[str, list[float]] = {name: [] for name in lines}
+    for row in rows:
+        misses[row["line"]].append(row["miss"])
+    kept = {name for name in lines if name in (ALL, "lru")}
+    others = sorted(
+        (name for name in lines if name not in kept),
+        key=lambda name: sum(misses[name]) / len(misses[name]),
+    )
+    return frozenset(others[COLOURED - len(kept) :])
+
+
+def _panel(rows: Rows, title: str, series: Series, x: alt.X, mark: Sequence[alt.Chart]) -> Panel:
     most = max(sum(row["line"] == name for row in rows) for name in distinct(rows, "line"))
     y = alt.Y("miss:Q").scale(domain=[0, 1]).title("miss ratio")
     tips = [
@@ -147,10 +174,12 @@ def _panel(rows: Rows, title: str, series: Series, x: alt.X) -> Panel:
         marks.Tip("miss ratio", "miss", "ratio"),
     ]
     banded = [row for row in rows if "low" in row]
-    below = []
+    below = [*mark]
     if banded:
         band = alt.Chart(data(banded)).mark_area(opacity=0.18, clip=True)
-        below.append(band.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), series.colour()))
+        # The legend shows the colours of the lines, not of the pale bands.
+        colour = series.colour().legend(None)
+        below.append(band.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour))
         tips.append(marks.Tip("from", "low", "ratio"))
         tips.append(marks.Tip("to", "high", "ratio"))
     encodings = [series.dash()] if series.dashes else []

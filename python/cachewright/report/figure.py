@@ -21,6 +21,8 @@ import vl_convert
 from cachewright._native import SpecError
 from cachewright.report.plots import COLOURS, Plot, printable
 
+# Pixels between labels, and of the labels at the left: panels under each other begin at one place.
+LABEL_GAP, LEFT_EXTENT = 6, 44
 INK, LINE, PAPER = "#123456", "#654321", "#fefefe"
 PNG_SCALE = 2.0
 ON_PAPER = ("#222222", "#d0d0d0", "#ffffff")
@@ -185,7 +187,9 @@ def themed(chart: Any, ink: str, line: str, paper: str) -> Any:
             titleFontSize=11,
             titleFontWeight="normal",
             labelOverlap=True,
+            labelSeparation=LABEL_GAP,
         )
+        .configure_axisYQuantitative(minExtent=LEFT_EXTENT)
         .configure_axisYBand(labelLimit=300)
         .configure_axisYPoint(labelLimit=300)
         .configure_legend(
@@ -210,11 +214,11 @@ def styled(chart: Any, style: PrintStyle, legends: bool) -> Any:
     size = style.font_points
     chart = chart.configure_axis(
         **_kept(chart, "axis"), labelFontSize=size, titleFontSize=size, titleFontWeight="normal",
-        labelOverlap=True, tickSize=3, titlePadding=3, labelPadding=2,
+        labelOverlap=True, labelSeparation=size / 2, tickSize=3, titlePadding=3, labelPadding=2,
     )  # fmt: skip
     chart = chart.configure_title(
         **_kept(chart, "title"), fontSize=size, anchor="start", offset=4
-    )  # fmt: skip
+    ).configure_axisYQuantitative(minExtent=0)  # fmt: skip
     if not legends:
         return chart.configure_legend(disable=True)
     columns = max(1, int(style.width_points / (9 * size)))

@@ -10,6 +10,7 @@
   // Panels narrower than this have the names of their rows above the marks.
   const NARROW = 520;
   const NAME_HEIGHT = 16;
+  const LEFT_EXTENT = 44;
   const SHAPES = {
     "circle": "M6 2a4 4 0 1 0 .01 0Z",
     "square": "M2.5 2.5h7v7h-7Z",
@@ -46,8 +47,10 @@
       axis: {
         labelColor: "var(--ink)", titleColor: "var(--ink)", gridColor: "var(--line)",
         domainColor: "var(--line)", tickColor: "var(--line)", labelFontSize: 12,
-        titleFontSize: 12, titleFontWeight: "normal", labelOverlap: true,
+        titleFontSize: 12, titleFontWeight: "normal", labelOverlap: true, labelSeparation: 6,
       },
+      // Panels under each other begin at one place.
+      axisYQuantitative: { minExtent: LEFT_EXTENT },
       axisX: { tickCount: Math.max(3, Math.round(width / 80)) },
       ...rowsOf(panel, narrow, width),
     };
@@ -132,6 +135,9 @@
     return element;
   }
 
+  // What a press does is said once, beside the first names of the page.
+  let explained = false;
+
   // A name under the pointer, or chosen by a press, stays bright while the others dim.
   function legendOf(legend, panels) {
     const list = document.createElement("div");
@@ -161,6 +167,14 @@
         }
         show(chosen);
       });
+    }
+    if (legend.grey) {
+      const others = legend.grey === 1 ? "1 other" : `${legend.grey} others`;
+      list.append(textOf("small", `${others} in grey, which the pointer names.`));
+    }
+    if (legend.focus && legend.entries.length > 1 && !explained) {
+      list.append(textOf("small", "A click on a name singles it out."));
+      explained = true;
     }
     return list;
   }

@@ -7,21 +7,34 @@ its unit; the browser makes the texts from the numbers, so that a row is stored 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
 from cachewright import words
-from cachewright.report.plots import PANEL_HEIGHT, STEP, Panel, Rows, Series, data, distinct
+from cachewright.report.plots import (
+    GREY,
+    PANEL_HEIGHT,
+    STEP,
+    Panel,
+    Rows,
+    Series,
+    data,
+    distinct,
+    extent,
+)
 
 POINT_SIZE, DOT_SIZE = 40, 80
 LINE_WIDTH = 1.6
+# The share of a curve's fall that is left out at its flat start.
+BENT = 0.05
+WORKING_SET = "working set"
 _BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
 _TIMES = (("s", 1e3), ("ms", 1.0), ("us", 1e-3))
 # Formats of numbers that need no unit.
-FORMATS = {"ratio": ".4f", "percent": ".1%", "count": ",", "number": ",.4~r"}
+FORMATS = {"ratio": ".4f", "percent": ".1%", "share": ".6~%", "count": ",", "number": ",.4~r"}
 
 
 def size_text(value: str) -> str:
@@ -116,6 +129,7 @@ def lines(
     `points` shows all of them. `encodings` are further ones of lines and points; `below` and
     `above` are layers under and over the lines.
     """
+    rows = sorted(rows, key=lambda row: row[series.field] not in series.grey)
     base = alt.Chart(data(rows)).encode(x, y, series.colour(), *encodings)
     line = base.mark_line(strokeWidth=LINE_WIDTH, interpolate=interpolate)
     dots = alt.Chart(data(rows)).encode(x, y, series.colour())
@@ -124,6 +138,23 @@ def lines(
     near = tipped(dots.mark_point(filled=True, size=POINT_SIZE, opacity=1), tips)
     says, drawn = reading(rows, tips), [*below, line, *above]
     return Panel(drawn, near, height, title, series.field, quiet=not points, says=says)
+
+
+def layers(
+    rows: Rows,
+    series: Series,
+    x: alt.X,
+    y: alt.Y,
+    tips: Sequence[Tip],
+    *,
+    height: int = PANEL_HEIGHT,
+) -> Panel:
+    """Draw an area per name of a series, one on the other, in the order of the series."""
+    order = {name: at for at, name in enumerate(series.names)}
+    ranked = [{**row, "order": order[row[series.field]]} for row in rows]
+    areas = alt.Chart(data(ranked)).mark_area(opacity=0.85)
+    areas = areas.encode(x, y.stack("zero"), series.colour(), alt.Order("order:Q"))
+    return Panel([tipped(areas, tips)], None, height, "", series.field, says=reading(rows, tips))
 
 
 def dots(
@@ -182,6 +213,38 @@ def row_names(name: str, order: Sequence[str], *, grid: bool = False) -> alt.Y:
 def size_axis(title: str, values: Sequence[float]) -> alt.Axis:
     """Return an axis of sizes in bytes with labels in binary units."""
     return alt.Axis(title=title, labelExpr=SIZE_LABEL, grid=False, values=list(values))
+
+
+def sizes(field: str, title: str, low: int, high: int, at_most: int = 9) -> alt.X:
+    """Return the logarithmic axis of sizes in bytes from `low` to `high`."""
+    axis = size_axis(title, powers(low, high, at_most))
+    scale = alt.Scale(type="log", base=2, nice=False, domain=extent([low, high]), clamp=True)
+    return alt.X(f"{field}:Q", axis=axis, scale=scale)
+
+
+def rules(x: alt.X, field: str, labels: Mapping[int, str]) -> list[alt.Chart]:
+    """Return dotted lines across the panel at some sizes, each with its label at its top."""
+    at = [{field: size, "label": label} for size, label in labels.items()]
+    chart = alt.Chart(data(at))
+    rule = chart.mark_rule(color=GREY, strokeDash=[2, 3], strokeWidth=1).encode(x)
+    text = chart.mark_text(color=GREY, angle=270, align="right", baseline="bottom", dy=-2, dx=-2)
+    return [rule, text.encode(x, y=alt.value(0), text="label:N")]
+
+
+def bend(rows: Rows, line: str, size: str, miss: str, shown: Sequence[int] = ()) -> int:
+    """Return the size from which on curves are worth drawing.
+
+    It is the largest at which every line still has its first miss ratio, or nearly: a
+    twentieth of its fall is let go. Sizes to be `shown` are not left out.
+    """
+    flat = []
+    for name in distinct(rows, line):
+        own = sorted((row[size], row[miss]) for row in rows if row[line] == name)
+        top, fall = own[0][1], own[0][1] - min(value for _, value in own)
+        flat.append(max(at for at, value in own if top - value <= BENT * fall))
+    first = min(row[size] for row in rows)
+    low = max(first, min([*flat, *shown]))
+    return int(low) if low < max(row[size] for row in rows) else int(first)
 
 
 def powers(low: int, high: int, at_most: int = 9) -> list[int]:

@@ -110,6 +110,7 @@ p { margin: 0 0 10px; }
 .tiles b { font-size: 22px; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }
 .row { display: flex; flex-wrap: wrap; gap: 0 56px; }
+.row > * { min-width: 0; }
 .wide { overflow-x: auto; }
 .panels { display: grid; gap: 4px 28px; grid-template-columns: 1fr; }
 @media (min-width: 760px) {
@@ -123,6 +124,7 @@ p { margin: 0 0 10px; }
 .legend > * { display: inline-flex; align-items: center; gap: 5px; overflow-wrap: anywhere;
   text-align: left; }
 .legend b { color: var(--soft); font-weight: 600; }
+.legend small { color: var(--soft); font-size: 12px; }
 .legend svg { flex: none; }
 .legend button { font: inherit; color: inherit; background: none; border: 0; padding: 3px 2px;
   border-radius: 3px; cursor: pointer; }

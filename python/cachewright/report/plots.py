@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as made
 from typing import Any
@@ -24,6 +24,8 @@ WIDE_WIDTH, ROWS_WIDTH = 780, 640
 STEP, OFFSET_STEP = 24, 12
 # Of panels whose width is given: height by width, and the lowest.
 HEIGHT_OF_WIDTH, LOWEST = 0.75, 80
+# Height by width of all panels of a file together: with axes and legends those of a slide.
+HEIGHT_OF_SLIDE = 0.5
 # Okabe and Ito's colours for all kinds of sight, without black; readable on light and dark.
 COLOURS = [
     "#0f86c9", "#e07b00", "#109e73", "#cf6ba3", "#8f7a00", "#56b4e9", "#d55e00", "#7c6bd6",
@@ -31,6 +33,10 @@ COLOURS = [
 ]  # fmt: skip
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 GREY = "#8a8a8a"
+# Of lines in the background.
+PALE = "rgba(138, 138, 138, 0.5)"
+# Lines of one panel that colours still tell apart.
+COLOURED = 8
 SOLID = (1, 0)
 # How much of a mark is left while the legend points at another series, and how large the mark
 # nearest to the pointer is drawn.
@@ -43,7 +49,8 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 class Series:
     """Names of a field that differ in colour, and in shape or dash where asked.
 
-    `mark` is how the legend shows them: `line`, `point` or `box`.
+    `mark` is how the legend shows them: `line`, `point` or `box`. The `grey` names have no colour
+    of their own and lie behind the others; the pointer names them.
     """
 
     field: str
@@ -53,18 +60,30 @@ class Series:
     shaped: bool = False
     coloured: bool = True
     dashes: Mapping[str, Sequence[int]] = made(default_factory=dict)
+    grey: Collection[str] = ()
+
+    @property
+    def told_apart(self) -> list[str]:
+        """The names with a colour of their own."""
+        return [name for name in self.names if name not in self.grey]
 
     def colour(self) -> alt.Color:
         """Return the encoding of the names by colour."""
-        colours = [COLOURS[at % len(COLOURS)] for at in range(len(self.names))]
-        scale = alt.Scale(domain=list(self.names), range=colours)
-        return alt.Color(f"{self.field}:N", scale=scale).title(self.title or None)
+        bright = self.told_apart
+        behind = [name for name in self.names if name in self.grey]
+        colours = [PALE] * len(behind) + [COLOURS[at % len(COLOURS)] for at in range(len(bright))]
+        scale = alt.Scale(domain=[*behind, *bright], range=colours)
+        colour = alt.Color(f"{self.field}:N", scale=scale).title(self.title or None)
+        return colour.legend(values=bright) if behind else colour
 
     def shape(self) -> alt.Shape:
         """Return the encoding of the names by shape."""
-        shapes = [SHAPES[at % len(SHAPES)] for at in range(len(self.names))]
-        scale = alt.Scale(domain=list(self.names), range=shapes)
-        return alt.Shape(f"{self.field}:N", scale=scale).title(self.title or None)
+        bright = self.told_apart
+        behind = [name for name in self.names if name in self.grey]
+        shapes = ["circle"] * len(behind) + [SHAPES[at % len(SHAPES)] for at in range(len(bright))]
+        scale = alt.Scale(domain=[*behind, *bright], range=shapes)
+        shape = alt.Shape(f"{self.field}:N", scale=scale).title(self.title or None)
+        return shape.legend(values=bright) if behind else shape
 
     def dash(self) -> alt.StrokeDash:
         """Return the encoding of the names by dash; those without one are solid."""
@@ -75,7 +94,7 @@ class Series:
     def legend(self) -> Spec:
         """Return what a page's legend shows."""
         entries = []
-        for at, name in enumerate(self.names):
+        for at, name in enumerate(self.told_apart):
             entry: Spec = {"name": name}
             if self.coloured:
                 entry["colour"] = COLOURS[at % len(COLOURS)]
@@ -85,7 +104,7 @@ class Series:
                 entry["dash"] = list(self.dashes[name])
             entries.append(entry)
         return {"title": self.title, "mark": self.mark, "entries": entries,
-                "focus": self.coloured}  # fmt: skip
+                "focus": self.coloured, "grey": len(self.names) - len(entries)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,19 +151,20 @@ class Panel:
         spec = chart.properties(width="container", height=self.height).to_dict()
         for key in ("$schema", "config"):
             spec.pop(key, None)
-        whole: Spec = printable(spec)
+        whole: Spec = printable(_without_legends(spec))
         return whole
 
-    def still(self, width: int, lowest: int = 0) -> Any:
-        """Return the chart without what answers a pointer.
+    def still(self, width: int, lowest: int = 0, tall: int = 0) -> Any:
+        """Return the chart without what answers a pointer, at least `tall`.
 
-        With a `lowest` height a narrow panel is lower, too, unless it consists of rows.
+        With a `lowest` height a narrow panel is lower than on a page. A panel that consists of
+        rows keeps its height.
         """
         drawn = list(self.layers)
         if self.near is not None and not self.quiet:
             drawn.append(self.near)
         chart = alt.layer(*drawn) if len(drawn) > 1 else drawn[0]
-        height = self.height
+        height = self.height if self.names else max(self.height, tall)
         if lowest and not self.names:
             height = min(height, max(lowest, round(HEIGHT_OF_WIDTH * width)))
         chart = chart.properties(width=width, height=height)
@@ -175,6 +195,18 @@ class Panel:
         return layer.encode(opacity=opacity, size=grown).add_params(near)
 
 
+def _without_legends(spec: Any) -> Any:
+    """Return a specification whose marks have no legend: a page draws its own."""
+    if isinstance(spec, list):
+        return [_without_legends(one) for one in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        key: one if key == "data" else None if key == "legend" else _without_legends(one)
+        for key, one in spec.items()
+    }
+
+
 def _opacity(layer: alt.Chart) -> float:
     found = layer.mark.opacity if isinstance(layer.mark, alt.MarkDef) else alt.Undefined
     return float(found) if isinstance(found, int | float) else 1.0
@@ -201,7 +233,11 @@ class Plot:
     def still(self, width: int | None = None) -> Any:
         """Return the whole as one chart with legends; panels are of a fixed or of a given width."""
         lowest = 0 if width is None else LOWEST
-        panels = [panel.still(width or panel.width(self.columns), lowest) for panel in self.panels]
+        columns = min(self.columns, len(self.panels))
+        rows, panels = -(-len(self.panels) // columns), []
+        for panel in self.panels:
+            own = width or panel.width(columns)
+            panels.append(panel.still(own, lowest, round(HEIGHT_OF_SLIDE * columns * own / rows)))
         return panels[0] if len(panels) == 1 else alt.concat(*panels, columns=self.columns)
 
     def says(self) -> str:

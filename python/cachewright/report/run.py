@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cachewright import tables, words
 from cachewright.answers import RunAnswer, TenantFacts
@@ -22,7 +22,9 @@ def figures(result: RunFrames) -> list[Figure]:
     """Return the figures that a run has data for, in the order of the page."""
     from cachewright.report import charts, timed
 
-    return [*charts.all_figures(result), *timed.figures(result)]
+    against = timed.amplification(result)
+    first = [against] if against else []
+    return [*first, *charts.all_figures(result), *timed.figures(result)]
 
 
 def page(result: RunFrames, drawn: Sequence[Figure], rank_by: str | None = None) -> str:
@@ -34,10 +36,12 @@ def page(result: RunFrames, drawn: Sequence[Figure], rank_by: str | None = None)
         f"<h1>{escape(result.name)}</h1>",
         f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
         _headline(answer, rank),
+        *drawn[:1],
+        _conclusions(answer, rank) if several else "",
         '<div class="row">',
-        *(section(pivot) for pivot in summary.pivots(answer)),
+        *(section(pivot, after=_left_out(pivot)) for pivot in summary.pivots(answer)),
         "</div>",
-        *drawn,
+        *drawn[1:],
         *(_ranking(answer, ranked) for ranked in summary.rankings(answer, rank) if several),
         _best_tenants(answer, rank),
         _responses(answer),
@@ -88,10 +92,6 @@ def _headline(answer: RunAnswer, rank: Rank) -> str:
     )
     if len(answer.cases) > 1:
         what = f"<p><strong>{escape(summary.conclusion(answer, rank))}</strong></p>"
-        what += f"<p>{words.count(len(answer.cases))} combinations</p>"
-        for line in summary.sentences(answer, rank):
-            head, colon, rest = line.partition(": ")
-            what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
         drawn = "" if summary.choice(answer, rank) is None else drawn
     else:
         label = escape(summary.label(best, answer.varied or list(best.settings)))
@@ -100,10 +100,24 @@ def _headline(answer: RunAnswer, rank: Rank) -> str:
     return f'<section class="best">{what}{tiles_drawn}</section>'
 
 
+def _conclusions(answer: RunAnswer, rank: Rank) -> str:
+    """Return who is best by capacity and by other measures."""
+    found = ""
+    for line in summary.sentences(answer, rank):
+        head, colon, rest = line.partition(": ")
+        found += f"<li><strong>{escape(head)}</strong>{colon}{escape(rest)}</li>"
+    title = f"The best of {words.counted(len(answer.cases), 'combination')}"
+    return f"<section><h2>{title}</h2><ul>{found}</ul></section>" if found else ""
+
+
 def _ranking(answer: RunAnswer, ranked: summary.Ranking) -> str:
     table = summary.ranked(answer, ranked)
-    more = note(f"{table.left_out} more are in result.json.") if table.left_out else ""
-    return section(table, after=more)
+    return section(table, after=_left_out(table))
+
+
+def _left_out(table: Table[Any]) -> str:
+    """Return how many rows a table does not show."""
+    return note(f"{table.left_out} more are in result.json.") if table.left_out else ""
 
 
 def _best_tenants(answer: RunAnswer, rank: Rank) -> str:

@@ -6,8 +6,7 @@ damaged result ends in one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, FleetPlanAnswer, PlanAnswer, WorkloadAnswer
 from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
-from cachewright.report import curves, run, volumes, workload
+from cachewright.report import character, curves, planned, run, volumes, workload
 from cachewright.report.figure import Figure
 from cachewright.report.page import answered, section, whole_page
 from cachewright.results import Amplification, Curves, Result
-from cachewright.tables import placement, sizing
+from cachewright.tables import placement
 from cachewright.tables import volumes as volumes_tables
 from cachewright.tables import workload as workload_tables
 from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
@@ -78,17 +77,13 @@ def _amplification(found: Amplification) -> Drawn:
 
 
 def _plan(found: PlanAnswer) -> Drawn:
-    together = sizing.together(found)
-    remarks = "".join(f"<p>{escape(sentence)}</p>" for sentence in sizing.remarks(found))
-    tables = [section(sizing.alone(found), after=remarks)]
-    if together:
-        tables.append(section(together))
-    return _tables(f"{found.name}: plan", [answered(sizing.conclusion(found)), *tables])
+    several = planned.figures(found)
+    return planned.page(found, several), several
 
 
 def _character(found: CharacterizeAnswer) -> Drawn:
-    tables = [section(characterized.by_period(found))]
-    return _tables(f"{Path(found.path).name}: characterize", tables)
+    several = character.figures(found)
+    return character.page(found, several), several
 
 
 def _study(document: dict[str, Any]) -> Drawn:

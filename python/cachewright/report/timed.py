@@ -6,7 +6,8 @@ shares of the replay's time as percentages, joules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -19,6 +20,7 @@ from cachewright.report.marks import Tip
 from cachewright.report.plots import (
     COLOURS,
     PANEL_HEIGHT,
+    SHAPES,
     Panel,
     Plot,
     Ramp,
@@ -28,7 +30,7 @@ from cachewright.report.plots import (
     distinct,
     extent,
 )
-from cachewright.tables import summary, timing
+from cachewright.tables import ranking, summary, timing
 
 if TYPE_CHECKING:
     from cachewright.results import RunFrames
@@ -38,16 +40,23 @@ CASES = 6
 MOST_DIES = 1024
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
+# Times that differ by more than this factor have a logarithmic axis.
+WIDE = 20
+# What is left free at both ends of a logarithmic axis, as a factor.
+MARGIN = 1.2
+# The percentiles of a distribution that an answer keeps, and their shares of requests.
+QUANTILES = timing.PERCENTILES[1:5]
+SHARES = (0.5, 0.9, 0.99, 0.999)
 
 
 def figures(result: RunFrames) -> list[Figure]:
-    """Return the figures that the result has times for."""
+    """Return the figures of response times and devices that the result has."""
     timed = [case for case in result.answer.cases if case.timing]
     if not timed:
         return []
     shown = sorted(timed, key=lambda case: (timing.of(case).total.mean_ns, case.case))
     shown = shown if len(shown) <= CASES else [*shown[: CASES - 1], shown[-1]]
-    responses = [_breakdown(result, shown), _percentiles(result, shown)]
+    responses = [_distribution(result, shown), _breakdown(result, shown)]
     return [*responses, _over_time(result, shown[0]), *_drives(result, shown)]
 
 
@@ -56,71 +65,89 @@ def _label(result: RunFrames, case: Case) -> str:
 
 
 def _breakdown(result: RunFrames, cases: list[Case]) -> Figure:
-    lines = [line for case in cases for line in timing.lines(case)]
+    lines = [line for case in cases for line in _lines(case, cases)]
     parts = timing.parts(lines)
     rows: Rows = [
         {
-            "case": _label(result, case),
-            "tenant": line.name,
+            "row": line.name if len(cases) == 1 else _label(result, case),
             "part": part,
             "order": order,
             "ms": line.breakdown_ns.get(part, 0.0) / NS_PER_MS,
             "share": words.percent(timing.share(line, part)),
         }
         for case in cases
-        for line in timing.lines(case)
+        for line in _lines(case, cases)
         for order, part in enumerate(parts)
     ]
     series = Series("part", parts, "where time went", "box")
-    totals = [line.mean_ns / NS_PER_MS for case in cases for line in timing.lines(case)]
-    x = alt.X("ms:Q").title("mean response (ms)").scale(domain=[0, max(totals)], nice=True)
-    tips = [Tip("tenant", "tenant"), Tip("spent on", "part"), Tip("share", "share")]
-    tips.append(Tip("time", "ms", "milliseconds"))
-
-    def draw(own: Rows, title: str) -> Panel:
-        y, order = marks.row_names("tenant", distinct(own, "tenant")), alt.Order("order:Q")
-        return marks.bars(own, series, x, y, tips, title=title, encodings=[order])
-
+    x = alt.X("ms:Q").title("mean response (ms)")
+    x = x.scale(domain=[0, max(line.mean_ns for line in lines) / NS_PER_MS], nice=True)
+    tips = [Tip("tenant" if len(cases) == 1 else "case", "row"), Tip("spent on", "part")]
+    tips += [Tip("share", "share"), Tip("time", "ms", "milliseconds")]
+    y, order = marks.row_names("row", distinct(rows, "row")), alt.Order("order:Q")
     return Figure(
         "response-breakdown",
         "Where time went",
-        f"Mean response of each tenant, cut into what it was spent on{_order(cases)}.",
-        Plot(_by_case(rows, draw), [series]),
+        f"Mean response of {_whose(cases)}, cut into what it was spent on{_order(cases)}.",
+        Plot([marks.bars(rows, series, x, y, tips, encodings=[order])], [series]),
     )
 
 
-def _percentiles(result: RunFrames, cases: list[Case]) -> Figure:
-    shares = [(name, of) for name, of in timing.PERCENTILES if name != "mean"]
-    rows: Rows = [
-        {
-            "case": _label(result, case),
-            "tenant": line.name,
-            "percentile": name,
-            # A logarithmic axis has no zero: what took no time is drawn at a nanosecond.
-            "ms": max(of(line), 1) / NS_PER_MS,
-        }
-        for case in cases
-        for line in timing.lines(case)
-        for name, of in shares
-    ]
-    series = Series("percentile", [name for name, _ in shares], "percentile", "point", shaped=True)
+def _lines(case: Case, cases: list[Case]) -> list[timing.Line]:
+    """Return the tenants of the only case; of several cases what all tenants have together."""
+    return timing.lines(case) if len(cases) == 1 else timing.lines(case)[-1:]
+
+
+def _whose(cases: list[Case]) -> str:
+    return "each tenant" if len(cases) == 1 else "all tenants together"
+
+
+def _distribution(result: RunFrames, cases: list[Case]) -> Figure:
+    """Return which share of requests was answered within a time, by the percentiles kept."""
+    field = "tenant" if len(cases) == 1 else "case"
+    rows: Rows = []
+    for case in cases:
+        for line in _lines(case, cases):
+            if not line.requests:
+                continue
+            name = line.name if len(cases) == 1 else _label(result, case)
+            own = {share: of(line) for (_, of), share in zip(QUANTILES, SHARES, strict=True)}
+            # Of few requests the longest is no further out than the percentiles.
+            last = 1.0 - 1.0 / line.requests
+            own |= {last: line.max_ns} if last > SHARES[-1] else {}
+            rows += [
+                # A logarithmic axis has no zero: what took no time is drawn at a nanosecond.
+                {field: name, "share": share, "nines": -math.log10(1.0 - share),
+                 "ms": max(time_ns, 1) / NS_PER_MS}
+                for share, time_ns in own.items()
+            ]  # fmt: skip
+    names = distinct(rows, field)
+    dashes = {timing.ALL: charts.DASHED} if field == "tenant" else {}
+    series = Series(field, names, field, dashes=dashes)
     low, high = extent([row["ms"] for row in rows])
     ticks = marks.decades(low, high)
-    scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]])
-    axis = alt.Axis(title="response", labelExpr=marks.MILLISECONDS_LABEL, values=ticks)
-    x = alt.X("ms:Q", scale=scale, axis=axis)
-    tips = [Tip("tenant", "tenant"), Tip("percentile", "percentile")]
-    tips.append(Tip("response", "ms", "milliseconds"))
-
-    def draw(own: Rows, title: str) -> Panel:
-        y = marks.row_names("tenant", distinct(own, "tenant"), grid=True)
-        return marks.dots(own, series, x, y, tips, title=title)
-
+    x = alt.X(
+        "ms:Q",
+        scale=alt.Scale(type="log", domain=[low / MARGIN, MARGIN * high], nice=False),
+        axis=alt.Axis(title="response", labelExpr=marks.MILLISECONDS_LABEL, values=ticks),
+    )
+    nines = [-math.log10(1.0 - share) for share in SHARES]
+    text = "format(1 - pow(10, -datum.value), '.6~%')"
+    values = [*nines, *range(4, 1 + math.ceil(max(row["nines"] for row in rows)))]
+    axis = alt.Axis(title="share of requests", labelExpr=text, values=values)
+    y = alt.Y("nines:Q", axis=axis).scale(zero=False, nice=False)
+    tips = [Tip(field, field), Tip("share of requests", "share", "share")]
+    tips.append(Tip("answered within", "ms", "milliseconds"))
+    panel = marks.lines(
+        rows, series, x, y, tips, height=PANEL_HEIGHT + 60, points=True,
+        encodings=[series.dash()] if dashes else [],
+    )  # fmt: skip
     return Figure(
-        "response-percentiles",
+        "response-distribution",
         "Response times",
-        f"Percentiles of each tenant's responses, on a logarithmic axis{_order(cases)}.",
-        Plot(_by_case(rows, draw), [series]),
+        f"The share of requests of {_whose(cases)} that were answered within a time, by "
+        f"p50, p90, p99, p99.9 and the longest{_order(cases)}. Both axes are logarithmic.",
+        Plot([panel], [series]),
     )
 
 
@@ -128,12 +155,60 @@ def _order(cases: list[Case]) -> str:
     return "; the fastest cases first and the slowest last" if len(cases) > 1 else ""
 
 
-def _by_case(rows: Rows, draw: Callable[[Rows, str], Panel]) -> list[Panel]:
-    """Return a panel per case, titled if there are several."""
-    cases = distinct(rows, "case")
-    if len(cases) == 1:
-        return [draw(rows, "")]
-    return [draw([row for row in rows if row["case"] == case], case) for case in cases]
+def _response_axis(rows: Rows, title: str = "response") -> alt.Y:
+    """Return the axis of times in milliseconds, logarithmic where they differ much."""
+    times = [row["ms"] for row in rows if row["ms"] > 0]
+    if not times or max(times) < WIDE * min(times):
+        return alt.Y("ms:Q").title(f"{title} (ms)")
+    ticks = marks.decades(min(times), max(times), 9)
+    axis = alt.Axis(title=title, labelExpr=marks.MILLISECONDS_LABEL, values=ticks)
+    scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False, clamp=True)
+    return alt.Y("ms:Q", axis=axis, scale=scale)
+
+
+def amplification(result: RunFrames) -> Figure | None:
+    """Return write amplification against the mean response, a mark per case.
+
+    None where nothing of a drive is varied.
+    """
+    answer = result.answer
+    keys = [key for key in answer.varied if key.startswith(ranking.DRIVE_KEYS)]
+    cases = [case for case in answer.cases if case.timing and ranking.amplification(case)]
+    if not keys or len(cases) < 2:
+        return None
+    rows: Rows = [
+        {
+            "case": _label(result, case),
+            "drive": summary.label(case, keys[:1]),
+            "other": summary.label(case, [key for key in answer.varied if key != keys[0]]),
+            "ms": timing.of(case).total.mean_ns / NS_PER_MS,
+            "p99": timing.of(case).total.p99_ns / NS_PER_MS,
+            "amplification": ranking.amplification(case),
+        }
+        for case in cases
+    ]
+    drives = Series("drive", distinct(rows, "drive"), "", "point", shaped=len(answer.varied) == 1)
+    others = Series(
+        "other", distinct(rows, "other"), "other settings", "point", shaped=True, coloured=False
+    )
+    told = 1 < len(others.names) <= len(SHAPES)
+    time = alt.Axis(title="mean response", labelExpr=marks.MILLISECONDS_LABEL)
+    x = alt.X("ms:Q", axis=time).scale(zero=False, nice=True)
+    y = alt.Y("amplification:Q").title("write amplification").scale(zero=False, nice=True)
+    tips = [Tip("case", "case"), Tip("mean response", "ms", "milliseconds")]
+    tips += [Tip("p99 response", "p99", "milliseconds")]
+    tips.append(Tip("write amplification", "amplification", "ratio"))
+    panel = marks.dots(
+        rows, drives, x, y, tips, height=PANEL_HEIGHT + 60,
+        encodings=[others.shape()] if told else [],
+    )  # fmt: skip
+    return Figure(
+        "write-amplification-by-response",
+        "Write amplification and response",
+        "Pages programmed to flash per page written to it, against the mean response, a mark per "
+        "case: good ones lie low and to the left. The axes do not start at zero.",
+        Plot([panel], [drives, *([others] if told else [])]),
+    )
 
 
 def _over_time(result: RunFrames, case: Case) -> Figure:
@@ -191,11 +266,20 @@ def latency_figure(answer: CurvesAnswer) -> Figure:
     title = "tenant and policy" if several else "tenant"
     series = Series("line", distinct(rows, "line"), title)
     measures = Series("measure", ["mean", "p99"], "measure", coloured=False, dashes={"p99": (4, 3)})
-    axis = marks.size_axis("cache size", sizes[:: max(1, -(-len(sizes) // 9))])
-    tips = [Tip(title, "line"), Tip("measure", "measure"), Tip("cache size", "size_bytes", "size")]
+    # A logarithmic axis has no zero: without a cache a point stands left of all sizes.
+    smallest = next((size for size in sizes if size), 1)
+    none = smallest // 2 if sizes[0] == 0 else smallest
+    for row in rows:
+        row["size"] = words.size(row["size_bytes"])
+        row["size_bytes"] = row["size_bytes"] or none
+    x = marks.sizes("size_bytes", "cache size", none, max(sizes[-1], none + 1))
+    label = f"datum.value == {none} ? 'none' : {marks.SIZE_LABEL}" if sizes[0] == 0 else ""
+    if label:
+        values = [none, *(at for at in marks.powers(smallest, max(sizes[-1], smallest)))]
+        x = x.axis(title="cache size", labelExpr=label, grid=False, values=values)
+    tips = [Tip(title, "line"), Tip("measure", "measure"), Tip("cache size", "size")]
     panel = marks.lines(
-        rows, series, alt.X("size_bytes:Q", axis=axis).scale(nice=False),
-        alt.Y("ms:Q").title("response (ms)"), [*tips, Tip("response", "ms", "milliseconds")],
+        rows, series, x, _response_axis(rows), [*tips, Tip("response", "ms", "milliseconds")],
         height=PANEL_HEIGHT + 80, points=True, encodings=[measures.dash()],
     )  # fmt: skip
     return Figure(

@@ -38,6 +38,8 @@ TENANT_COLUMNS = 8
 # Capacities that get a sentence of their own.
 SHOWN_CAPACITIES = 10
 ALL = "all"
+# What follows the name of a policy that is no choice.
+BOUND = " (bound)"
 
 # The counters of a case or of one of its tenants.
 Line = CaseTotal | CaseTenant
@@ -170,7 +172,7 @@ def is_bound(case: Case) -> bool:
 
 def policy_label(case: Case) -> str:
     """Return the case's policy, told apart when it is only a bound."""
-    return value(case, POLICY) + (" (bound)" if is_bound(case) else "")
+    return value(case, POLICY) + (BOUND if is_bound(case) else "")
 
 
 def goals(case: Case) -> int:
@@ -361,7 +363,8 @@ def _pivot(
     return Table(
         f"{title}: hit ratio by policy and partition",
         columns,
-        rows[:SHOWN],
+        rows,
+        shown=SHOWN,
         choice=lambda row: not is_bound(_any(row)),
     )
 
