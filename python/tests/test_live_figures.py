@@ -17,7 +17,15 @@ from conftest import trace_text
 from recorded import result_document, result_of
 
 from cachewright import api, words
-from cachewright.report import write_amplification_report, write_curves_report
+from cachewright.characterized import characterize
+from cachewright.fleet import study
+from cachewright.fleet.placement.planning import plan_fleet
+from cachewright.report import (
+    single,
+    write_amplification_report,
+    write_curves_report,
+    write_page,
+)
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 HOSTILE = [
@@ -83,11 +91,52 @@ def curves(inputs: Path, to: Path) -> Path:
     return write_curves_report(found, to)
 
 
+def drawn(folder: Path, to: Path) -> Path:
+    text, figures = single.drawn(folder)
+    assert figures
+    return write_page(text, figures, to)
+
+
+def characterized(inputs: Path, to: Path) -> Path:
+    folder = to.parent / "character"
+    characterize(inputs / "a.csv", every="1s", out=folder)
+    return drawn(folder, to)
+
+
+def planned(inputs: Path, to: Path) -> Path:
+    stack = inputs / "goals.toml"
+    stack.write_text(STACK.replace("time_scale = 30", "goal_hit_ratio = 0.05", 1))
+    api.plan(stack, partitions=["equal", "shared"], out=to.parent / "plan")
+    return drawn(to.parent / "plan", to)
+
+
+def studied(inputs: Path, to: Path) -> Path:
+    traces = to.parent / "traces"
+    traces.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (traces / name).write_bytes((inputs / name).read_bytes())
+    plan = study.Plan(["lru", "arc"], ["10%wss", "40%wss"], separations=[])
+    study.study(str(traces), to.parent / "study", plan)
+    return drawn(to.parent / "study", to)
+
+
+def placed(inputs: Path, to: Path) -> Path:
+    fleet = inputs / "fleet.toml"
+    tenants = STACK[STACK.index("[[tenant]]") :].replace("time_scale = 30", "goal_hit_ratio = 0.05")
+    fleet.write_text(f'name = "fleet"\n[cache]\nblock = "4KiB"\n[hosts]\ncount = 2\n{tenants}')
+    plan_fleet(fleet, out=to.parent / "placed")
+    return drawn(to.parent / "placed", to)
+
+
 PAGES: list[Callable[[Path, Path], Path]] = [
     compared,
     timed,
     amplified,
     curves,
+    characterized,
+    planned,
+    studied,
+    placed,
 ]
 
 
@@ -187,6 +236,27 @@ def test_a_name_in_the_legend_brings_its_series_forward(browser: Any, tmp_path: 
         view.page.locator(".legend button[aria-pressed=true]").click()
         view.page.mouse.move(5, 5)
         view.page.wait_for_function(f"{opacities}.every((one) => one === 1)")
+
+
+def test_many_policies_leave_eight_coloured_and_the_pointer_names_a_grey_one(
+    browser: Any, inputs: Path, tmp_path: Path
+) -> None:
+    policies = ["lru", "fifo", "clock", "sieve", "lfu", "arc", "2q", "s3-fifo", "slru", "belady"]
+    sizes = ["64KiB", "256KiB"]
+    found = api.compare(inputs / "a.csv", {"cache.policy": policies, "cache.capacity": sizes})
+    path = found.report(tmp_path / "page.html")
+    with window(browser, 1280) as view:
+        view.open(path)
+        legend = view.page.locator(".legend").first
+        names = legend.locator("button").all_text_contents()
+        assert len(names) <= 8
+        assert {"lru", "belady (bound)"} <= {*names}
+        said = legend.locator("small").all_text_contents()
+        assert said[0] == f"{10 - len(names)} others in grey, which the pointer names."
+        assert view.page.get_by_text("A click on a name singles it out.").count() == 1
+        worst = min(found.answer.cases[1::2], key=lambda case: case.total.hit_ratio)
+        tip = view.tooltip_at(0, 256 << 10, worst.total.hit_ratio)
+        assert tip["hit ratio"] == words.ratio(worst.total.hit_ratio)
 
 
 def test_still_figures_stand_where_scripts_are_off(browser: Any, tmp_path: Path) -> None:

@@ -75,6 +75,10 @@ def test_the_list_has_every_result_and_no_part_of_one(server: ThreadingHTTPServe
     assert page.count('type="checkbox"') == len(names)
     assert all(f'value="{name}"' in page for name in names)
     assert "drive <x>" not in page
+    assert (
+        page.count("<td>compare</td><td>lru, arc</td><td>256KiB to 512KiB</td><td>hit ratio") == 2
+    )
+    assert "<td>none, sepbit</td><td>60.0% spare</td><td>write amplification" in page
     assert "://" not in page.replace("http://www.w3.org", "")
 
 
@@ -118,7 +122,7 @@ def test_a_reader_filters_opens_compares_and_overlays(server: ThreadingHTTPServe
     with chromium() as browser, window(browser, 1280) as view:
         page = view.page
         page.goto(f"{base}/")
-        page.fill("#filter", "RUNS a")
+        page.fill("#filter", "RUNS/A")
         assert page.locator("#results tr:visible").count() == 1
         assert page.inner_text("#count") == "1 of 6"
         page.fill("#filter", "runs")

@@ -15,11 +15,9 @@ from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, FleetPlanAnswer, PlanAnswer, WorkloadAnswer
 from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
-from cachewright.report import character, curves, planned, run, volumes, workload
+from cachewright.report import character, curves, fleet, placed, planned, run, volumes, workload
 from cachewright.report.figure import Figure
-from cachewright.report.page import answered, section, whole_page
 from cachewright.results import Amplification, Curves, Result
-from cachewright.tables import placement
 from cachewright.tables import volumes as volumes_tables
 from cachewright.tables import workload as workload_tables
 from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
@@ -81,28 +79,18 @@ def _plan(found: PlanAnswer) -> Drawn:
     return planned.page(found, several), several
 
 
+def _placed(found: FleetPlanAnswer) -> Drawn:
+    several = placed.figures(found)
+    return placed.page(found, several), several
+
+
 def _character(found: CharacterizeAnswer) -> Drawn:
     several = character.figures(found)
     return character.page(found, several), several
 
 
-def _study(document: dict[str, Any]) -> Drawn:
-    from cachewright.report import fleet
-
-    return fleet.page(document), fleet.figures(document)
-
-
-def _fleet_plan(found: FleetPlanAnswer) -> Drawn:
-    tables = [section(table) for table in placement.tables(found)]
-    return _tables(f"{found.name}: fleet", [answered(placement.conclusion(found)), *tables])
-
-
 def _workload(found: WorkloadAnswer) -> Drawn:
     return workload.page(found), workload.figures(found)
-
-
-def _tables(title: str, tables: Sequence[str]) -> Drawn:
-    return whole_page(title, [f"<h1>{escape(title)}</h1>", *tables]), []
 
 
 def _document(kind: type[Any], file: str, command: str) -> Callable[[Path], Any]:
@@ -113,6 +101,8 @@ _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
     results.RESULT_FILE: (Result.load, _run),
     results.CURVES_FILE: (Curves.load, _curves),
     results.AMPLIFICATION_FILE: (Amplification.load, _amplification),
+    host_files.DOCUMENT: (_document(FleetPlanAnswer, host_files.DOCUMENT, "plan --fleet"), _placed),
+    study.STUDY: (lambda folder: folder, fleet.drawn),
     PLAN_FILE: (_document(PlanAnswer, PLAN_FILE, "plan"), _plan),
     characterized.CHARACTER_FILE: (
         _document(CharacterizeAnswer, characterized.CHARACTER_FILE, "characterize"),
@@ -121,13 +111,5 @@ _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
     workload_tables.FILE: (
         _document(WorkloadAnswer, workload_tables.FILE, "trace report"),
         _workload,
-    ),
-    study.STUDY: (
-        lambda folder: documents.of_version(folder / study.STUDY, "a result of `fleet study`"),
-        _study,
-    ),
-    host_files.DOCUMENT: (
-        _document(FleetPlanAnswer, host_files.DOCUMENT, "plan --fleet"),
-        _fleet_plan,
     ),
 }

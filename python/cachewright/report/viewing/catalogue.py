@@ -1,18 +1,21 @@
 """The results below a folder: where they are, and which command wrote them.
 
-For: the list of `view`. Must never know: what a result holds; no file is read, so that the list of
-thousands of volumes appears at once. Links to folders are not followed.
+For: the list of `view`. What a result holds is said by `gist`, of the first results only, so that
+the list of thousands of volumes appears at once. Links to folders are not followed.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cachewright import characterized
 from cachewright import results as result
-from cachewright.fleet import study
+from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
+from cachewright.report.viewing import gist
+from cachewright.report.viewing.gist import Gist
 from cachewright.tables import measures
 from cachewright.tables.side_by_side import PLAN_FILE
 
@@ -24,6 +27,8 @@ KINDS = {
     PLAN_FILE: ("plan", False),
     study.STUDY: ("fleet study", False),
     host_files.DOCUMENT: ("plan --fleet", False),
+    characterized.CHARACTER_FILE: ("characterize", False),
+    over.ANSWERS: ("volumes", False),
     measures.FILE: ("reproduce", False),
 }
 # Folders of parts of a result, which are no results.
@@ -32,13 +37,22 @@ PARTS = frozenset({"cases", "figures"})
 
 @dataclass(frozen=True)
 class Entry:
-    """A folder with results: its path below the root, commands, and the latest change."""
+    """A folder with results: its path below the root, commands, gists, and the latest change."""
 
     name: str
     folder: Path
     commands: tuple[str, ...]
     curves: bool
     changed_s: float
+    gists: tuple[Gist, ...] = ()
+
+
+def described(entry: Entry) -> Entry:
+    """Return an entry with what its results hold, and the commands that they tell."""
+    gists = tuple(gist.of(entry.folder / name) for name in KINDS if (entry.folder / name).exists())
+    named = zip(entry.commands, gists, strict=False)
+    commands = tuple(found.command or command for command, found in named)
+    return replace(entry, gists=gists, commands=commands or entry.commands)
 
 
 def scan(root: Path) -> dict[str, Entry]:

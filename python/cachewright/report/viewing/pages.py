@@ -15,7 +15,8 @@ from urllib.parse import quote
 from cachewright.report import compared as beside
 from cachewright.report import single
 from cachewright.report.page import STYLE, whole_page
-from cachewright.report.viewing.catalogue import Entry
+from cachewright.report.viewing.catalogue import Entry, described
+from cachewright.report.viewing.gist import MOST
 from cachewright.tables import side_by_side
 
 POLICY = (
@@ -38,10 +39,12 @@ a { color: var(--accent); }
 
 def listing(root: Path, entries: Sequence[Entry]) -> str:
     """Return the page of all results with a filter, and what to do with the chosen ones."""
-    rows = "".join(_row(entry) for entry in entries)
+    shown = [*map(described, entries[:MOST]), *entries[MOST:]]
+    rows = "".join(_row(entry) for entry in shown)
     empty = "" if entries else "<p>No results below this folder.</p>"
     script = (files("cachewright.report.viewing") / "list.js").read_text(encoding="utf-8")
-    head = "<th></th><th>result</th><th>commands</th><th>changed</th>"
+    names = ("", "result", "commands", "policies", "sizes", "best", "changed")
+    head = "".join(f"<th>{name}</th>" for name in names)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -65,11 +68,16 @@ def _row(entry: Entry) -> str:
     name = escape(entry.name, quote=True)
     commands = ", ".join(entry.commands)
     changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.changed_s))
+    held = [
+        escape("; ".join(dict.fromkeys(text for text in texts if text)), quote=True)
+        for texts in zip(*(found[1:] for found in entry.gists), strict=True)
+    ]
+    cells = "".join(f"<td>{text}</td>" for text in held or [""] * 3)
     return (
-        f'<tr data-text="{name.lower()} {commands}">'
+        f'<tr data-text="{name.lower()} {commands} {" ".join(held).lower()}">'
         f'<td><input type="checkbox" name="at" value="{name}" aria-label="choose {name}"></td>'
         f'<td><a href="/result?at={quote(entry.name, safe="")}">{name}</a></td>'
-        f"<td>{commands}</td><td>{changed}</td></tr>"
+        f"<td>{commands}</td>{cells}<td>{changed}</td></tr>"
     )
 
 
