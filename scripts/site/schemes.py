@@ -208,7 +208,9 @@ def _notes(root: Path, stage: str, name: str) -> str:
             break
         header.append(line.removeprefix("//!").removeprefix(" "))
     # Links of Rust's documents lead to items of code, which the site does not have.
-    return re.sub(r"\[(`[^`]+`)\](?:\([^)]*\))?", r"\1", "\n".join(header)).strip()
+    # What other code may know of it is of no use to who chooses a scheme.
+    text = re.sub(r"\s*Must never know:.*?\.(?=\s|$)", "", "\n".join(header), flags=re.DOTALL)
+    return re.sub(r"\[(`[^`]+`)\](?:\([^)]*\))?", r"\1", text).strip()
 
 
 def _advice(root: Path, name: str) -> Iterator[str]:
