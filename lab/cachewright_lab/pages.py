@@ -185,7 +185,7 @@ def _block(paper: Paper, what: str, body: str) -> str:
     if kept.tables.get(name) != digest.text(body):
         raise SpecError(
             f"{paper.page}: table `{name}`: found a table that is not the kept one, expected "
-            "that of a run, which `--accept` puts here"
+            f"that of a run of {figure}, which `--accept` puts here"
         )
     return body
 
@@ -380,8 +380,9 @@ def _given(run: Measured) -> bool:
 def accept(root: Path, folder: Path) -> Path:
     """Keep the results of a run as those of its paper, figure by figure; return the digest's path.
 
-    The tables of the run take the places of the page's. Errors: `SpecError` for a run in small, or
-    of a paper without specs.
+    The tables of the run take the places of the page's. Errors: `SpecError` for a run in small, of
+    a paper without specs, and where the page has a block for a table that no run has; nothing is
+    kept then.
     """
     run = run_of(root, folder)
     if not run.whole:
@@ -399,7 +400,10 @@ def accept(root: Path, folder: Path) -> Path:
         if not _is_table(what):
             return body
         name, of_given = _table_of(paper, what)
-        return shown.get(name, body) if of_given == given else body
+        if of_given == given and name in shown:
+            return shown[name]
+        # Nothing is kept where another block has no table: the page could not be made then.
+        return _block(paper, what, body)
 
     paper.page.write_text(_with_blocks(paper, taken), encoding="utf-8")
     return paper.kept.write(paper.specs / digest.FILE)

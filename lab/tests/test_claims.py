@@ -240,6 +240,19 @@ def test_a_figure_is_kept_in_place_of_its_own_only(folder: Path) -> None:
     )
 
 
+def test_nothing_is_kept_where_a_block_has_no_table(folder: Path) -> None:
+    root = tree(folder)
+    (root / pages.FOLDER / "p" / "fig2.toml").write_text('[figure]\ntitle = "F"\n')
+    path = pages.accept(root, run_of(folder, results(fig1_a_hits=1.0)))
+    page = root / pages.FOLDER / "p" / pages.PAGE
+    page.write_text(page.read_text() + "<!-- begin table fig1/x -->\nold\n<!-- end -->\n")
+    before = [page.read_text(), path.read_text()]
+    why = "table `fig1/x`: found a table that is not the kept one, expected that of a run of fig1"
+    with pytest.raises(SpecError, match=re.escape(why)):
+        pages.accept(root, run_of(folder, results(fig2_a_hits=2.0)))
+    assert [page.read_text(), path.read_text()] == before
+
+
 def test_claims_name_measures_that_there_are(folder: Path) -> None:
     root = tree(folder, GOOD.replace("fig1/a/hits", "fig1/a/hitz"))
     assert pages.problems(pages.Paper.of(root, "p")) == [], "nothing is measured"
