@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api, words
@@ -416,7 +417,7 @@ def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
             if one is not None:
                 numbers = [words.fixed(of(one), 3) for of in NUMBERS]
                 rows.append([scheme.title, name, *numbers, *_thresholds(one)])
-        for name, of in ((AVERAGE, _mean), (LEAST, min), (MOST, max)):
+        for name, of in ((AVERAGE, mean), (LEAST, min), (MOST, max)):
             rows.append([scheme.title, name, *_over(each, of), *nothing])
     if all(isinstance(figure.paper.get(key), float) for key, _ in MEASURES.values()):
         numbers = [f"{figure.paper[key]:.3f}" for key, _ in MEASURES.values()]
@@ -431,7 +432,7 @@ def _thresholds(classifier: Classifier) -> list[str]:
 
 
 def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
-    rows = [[scheme.title, *_over(each, _mean)] for scheme, each in _judged(what, figure, op)]
+    rows = [[scheme.title, *_over(each, mean)] for scheme, each in _judged(what, figure, op)]
     title = _at("predictions, average over the traces", op)
     headers = _measure_headers("scheme")
     return plain(figure.heading, title, headers, rows, 1, f"{op}, predictions")
@@ -447,7 +448,7 @@ def _lost(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
     for title, each in judged.items():
         lost = lost_accuracy(each, base)
         if title != figure.base and lost:
-            rows.append([title, _points(_mean(lost)), _points(max(lost))])
+            rows.append([title, _points(mean(lost)), _points(max(lost))])
     headers = ["scheme", f"below {figure.base}, average", "most on a trace"]
     caption = _at(f"accuracy beside {figure.base}", op)
     return [plain(figure.heading, caption, headers, rows, 1, f"{op}, beside")]
@@ -492,10 +493,6 @@ def _over(each: Sequence[Classifier | None], made: Callable[[Sequence[float]], f
     return [words.fixed(made([of(one) or 0.0 for one in known]), 3) for of in NUMBERS]
 
 
-def _mean(numbers: Sequence[float]) -> float:
-    return sum(numbers) / len(numbers)
-
-
 def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     headers = ["scheme", "trace", "after the first part", "after one drive write", "at the end"]
     rows = []
@@ -512,7 +509,7 @@ def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
             columns = [
                 [one for one in each if one is not None] for each in zip(*found, strict=True)
             ]
-            means = [_mean(known) if known else None for known in columns]
+            means = [mean(known) if known else None for known in columns]
             rows.append([scheme.title, AVERAGE, *_accuracies(means)])
     headers.append("end beside the first part")
     title = _at("accuracy of all predictions so far", op)
@@ -537,7 +534,7 @@ def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         sizes = (cases[0].metadata_bytes_per_page, cases[0].memory_bytes_per_page)
         shares = [amplification.miss_share(case) for case in cases]
         known = [one for one in shares if one is not None]
-        over = [made(known) for made in (_mean, min, max)] if known else [None] * 3
+        over = [made(known) for made in (mean, min, max)] if known else [None] * 3
         row = [scheme.title, *(words.significant(one) for one in sizes), words.percent(written)]
         rows.append([*row, *(words.percent(one) for one in (*shares, *over))])
     return plain(figure.heading, _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
