@@ -57,6 +57,7 @@ __all__ = [
     "run",
     "segments",
     "serve",
+    "stack_keys",
     "stages",
     "train",
     "wa",
