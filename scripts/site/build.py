@@ -15,11 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scripts.site import gather, navigation, schemes, tutorials
+from scripts.site import front, gather, navigation, schemes, tutorials
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the search needs where the site is opened from a folder; `mkdocs.yml` names it.
 WORKER = "iframe-worker.js"
+STYLE = "site.css"
 DEFAULT = ROOT / "target" / "site"
 
 
@@ -53,7 +54,9 @@ def build(folder: Path) -> Path:
         shutil.rmtree(old, ignore_errors=True)
     gather.gather(ROOT, pages)
     (pages / "assets").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(Path(__file__).with_name(WORKER), pages / "assets" / WORKER)
+    for name in (WORKER, STYLE):
+        shutil.copyfile(Path(__file__).with_name(name), pages / "assets" / name)
+    front.write(ROOT, pages)
     made = {"Schemes": schemes.write(ROOT, pages), "Tutorials": tutorials.write(ROOT, pages)}
     settings: dict[str, Any] = {
         "docs_dir": str(pages),
