@@ -29,7 +29,9 @@ MUTANTS_OF ?= control steps cache partition/src/layout
 DEMO_STACK := specs/demo.toml
 DEMO_OUT := demo
 # Ten policies answer in about ten seconds; `make demo DEMO_POLICIES=all` runs every one.
-DEMO_POLICIES := lru,sieve,s3-fifo,arc,lirs,w-tinylfu,cachesack,duel-x,{name="rc-x",by_request=false},belady-bypass
+DEMO_BY_BLOCKS := {name="rc-x",by_request=false}
+DEMO_POLICIES := lru,sieve,s3-fifo,arc,lirs,w-tinylfu,cachesack,duel-x
+DEMO_POLICIES := $(DEMO_POLICIES),$(DEMO_BY_BLOCKS),belady-bypass
 DEMO_PARTITIONS := shared,static,hull
 DEMO_CAPACITIES := 64MiB,128MiB,256MiB
 DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary 'policy=$(DEMO_POLICIES)' \

@@ -295,7 +295,14 @@ def test_the_command_shows_tables_and_refuses_what_belongs_to_one_cache(tmp_path
     file = str(fleet(tmp_path))
     assert status_of(["plan", file, "--fleet", "--grow", "10%"]) == 0
     shown = capsys.readouterr().out
-    for text in ("this plan", "first fit", "host-0 dies", "growth of all by 10.0%", "No plan needs less"):
+    texts = (
+        "this plan",
+        "first fit",
+        "host-0 dies",
+        "growth of all by 10.0%",
+        "No plan needs less",
+    )
+    for text in texts:
         assert text in shown
     assert status_of(["plan", file, "--fleet", "--csv"]) == 0
     assert capsys.readouterr().out.startswith("name,host,group,goal_hit_ratio")
