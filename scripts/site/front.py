@@ -78,8 +78,9 @@ def write(root: Path, pages: Path) -> None:
     if start >= 0:
         end = rest.index("```\n", start + 4) + 4
         rest = rest[:start] + rest[end:]
-    promise, questions, after = rest.strip().split("\n\n", 2)
-    parts = [title, promise, questions, _readers(), *_answers(root, pages / PICTURES), after]
+    blocks = rest.strip().split("\n\n")
+    # The promise and the questions come first.
+    parts = [title, *blocks[:2], _readers(), *_answers(root, pages / PICTURES), *blocks[2:]]
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
