@@ -38,6 +38,9 @@ DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary 'policy=$(DEMO_POLICIES)'
 	--vary partition=$(DEMO_PARTITIONS) --vary capacity=$(DEMO_CAPACITIES) \
 	--report --out $(DEMO_OUT)
 
+# Where `make install` puts what shells and `man` look for.
+PREFIX ?= $(HOME)/.local
+
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 START := $(shell date +%s)
@@ -80,7 +83,7 @@ SOAK_ROUNDS ?= 5000
 	tidy generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
 	mutants agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke \
 	live-losses live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check \
-	man docs cachewrightd clean
+	man install docs cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -291,6 +294,15 @@ wheel-check: ## install the wheel of this machine in an empty environment, witho
 
 man: develop ## write the manual pages of the commands to target/man
 	$(BIN)/python scripts/reference.py --man target/man
+
+install: man ## put manual pages, completion and a link to the command below PREFIX
+	install -d $(addprefix $(PREFIX)/,bin share/man/man1 share/bash-completion/completions \
+		share/zsh/site-functions share/fish/vendor_completions.d)
+	install -m 644 target/man/*.1 $(PREFIX)/share/man/man1
+	ln -sf $(abspath $(BIN)/cachewright) $(PREFIX)/bin/cachewright
+	$(BIN)/cachewright completion bash > $(PREFIX)/share/bash-completion/completions/cachewright
+	$(BIN)/cachewright completion zsh > $(PREFIX)/share/zsh/site-functions/_cachewright
+	$(BIN)/cachewright completion fish > $(PREFIX)/share/fish/vendor_completions.d/cachewright.fish
 
 docs: man ## build the site of the documents: target/site/html/index.html
 	@$(BIN)/python -m scripts.site.build
