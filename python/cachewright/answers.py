@@ -2102,7 +2102,7 @@ class WorkloadAnswer:
     read_bytes_each: Distribution
     # Sizes of writes, in bytes.
     write_bytes_each: Distribution
-    # Reads and writes whose offset or length is no multiple of 4 KiB.
+    # Reads and writes of whole sectors (512 B) whose offset or length is no multiple of 4 KiB.
     misaligned: int
     # Times between a request and the next, in nanoseconds.
     arrivals_ns: Distribution

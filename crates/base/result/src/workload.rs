@@ -58,7 +58,7 @@ pub struct WorkloadAnswer {
     pub read_bytes_each: Distribution,
     /// Sizes of writes, in bytes.
     pub write_bytes_each: Distribution,
-    /// Reads and writes whose offset or length is no multiple of 4 KiB.
+    /// Reads and writes of whole sectors (512 B) whose offset or length is no multiple of 4 KiB.
     pub misaligned: u64,
     /// Times between a request and the next, in nanoseconds.
     pub arrivals_ns: Distribution,

@@ -45,7 +45,8 @@ const PERIODS: usize = 128;
 const FIRST_PERIOD_NS: u64 = 1_000_000;
 /// Bits of a block's access count by which periods differ: as many as a time has.
 const LEVELS: usize = 65;
-/// A request is aligned to this.
+/// Bytes of a sector, and of what a request is aligned to.
+const SECTOR: u64 = 512;
 const SECTOR_GROUP: u64 = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Bytes per block that is followed, about: its key, two times, a count, its place in the stack.
@@ -327,7 +328,9 @@ impl Observation {
         let (kind, volume) = (usize::from(write), record.volume as usize);
         let length_bytes = record.length_bytes;
         self.sizes[kind].add(length_bytes, 1.0);
-        let odd = !(record.offset_bytes | length_bytes).is_multiple_of(SECTOR_GROUP);
+        // What is not of whole sectors is no request to a disk, such as an object by its number.
+        let place = record.offset_bytes | length_bytes;
+        let odd = place.is_multiple_of(SECTOR) && !place.is_multiple_of(SECTOR_GROUP);
         self.misaligned += u64::from(odd && !self.objects);
         self.second.add(time_ns, length_bytes);
         self.periods.add_request(time_ns, write, length_bytes);
@@ -1390,6 +1393,13 @@ mod tests {
                 (0..1000_u64).filter(|at| (first..first + answer.row_bytes).contains(&(at << 20)));
             assert_eq!(cell[2], inside.count() as u64);
         }
+    }
+
+    #[test]
+    fn sectors_may_be_misaligned_and_numbers_of_objects_are_not() {
+        let places = [(0, 4096), (512, 4096), (8192, 512), (4096, 8192), (77, 4096), (8, 100)];
+        let records = places.map(|(offset, length)| record(0, Op::Write, offset, length));
+        assert_eq!(observed(&records, 1000).misaligned, 2);
     }
 
     #[test]
