@@ -3,12 +3,12 @@
 //! Two threads of Python can hold an observer: one reads, and may wait for the next request; the
 //! other asks for what is known so far, which never waits for a request.
 
-use crate::errors::{TraceError, of_experiment};
-use crate::trace::{TracePaths, open_options};
+use crate::errors::of_experiment;
+use crate::trace::{TracePaths, held, open_options};
 use cachewright_experiment::{Observation, ObserveOptions, ObservedSource, Observer, TraceChoice};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WorkloadObserver>()
@@ -92,8 +92,4 @@ impl WorkloadObserver {
             Ok(answer.to_string())
         })
     }
-}
-
-fn held<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    mutex.lock().map_err(|_| TraceError::new_err("this trace failed before; open it again"))
 }

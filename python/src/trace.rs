@@ -101,7 +101,8 @@ fn recognise(py: Python<'_>, path: PathBuf) -> PyResult<&'static str> {
     py.detach(|| cachewright_trace::recognise(&path)).map(|entry| entry.name).map_err(of_trace)
 }
 
-fn held<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+/// What a mutex holds. Errors: a thread that held it has failed.
+pub fn held<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     mutex.lock().map_err(|_| TraceError::new_err("this trace failed before; open it again"))
 }
 

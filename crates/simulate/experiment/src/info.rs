@@ -59,12 +59,42 @@ pub fn info(
     document(&facts.answer(path, format, &found))
 }
 
+/// How requests fall into blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockSize {
+    /// Bytes of a block, a power of two.
+    pub block: Bytes,
+    /// Whether an object is a block, whatever its size.
+    pub objects: bool,
+}
+
+impl BlockSize {
+    /// The first block that a read or write touches, and how many it touches.
+    pub fn touched(self, record: &Record) -> (u64, u64) {
+        if self.objects {
+            return (record.offset_bytes, 1);
+        }
+        let shift = self.block.0.trailing_zeros();
+        let last = record.offset_bytes.saturating_add(record.length_bytes.max(1)) - 1;
+        let first = record.offset_bytes >> shift;
+        (first, (last >> shift) - first + 1)
+    }
+
+    /// The first block that a trim has whole, and how many it has.
+    pub fn trimmed(self, record: &Record) -> (u64, u64) {
+        if self.objects {
+            return (record.offset_bytes, 1);
+        }
+        let first = record.offset_bytes.div_ceil(self.block.0);
+        let end = record.offset_bytes.saturating_add(record.length_bytes)
+            >> self.block.0.trailing_zeros();
+        (first, end.saturating_sub(first))
+    }
+}
+
 /// Facts being gathered.
 struct Facts {
-    /// Whether an object is a block, whatever its size.
-    objects: bool,
-    shift: u32,
-    block: Bytes,
+    size: BlockSize,
     interner: Interner,
     stack: StackDistance,
     ids: Vec<u32>,
@@ -81,9 +111,7 @@ struct Facts {
 impl Facts {
     fn new(block: Bytes, objects: bool) -> Facts {
         Facts {
-            objects,
-            shift: block.0.trailing_zeros(),
-            block,
+            size: BlockSize { block, objects },
             interner: Interner::new(),
             stack: StackDistance::new(),
             ids: Vec::new(),
@@ -127,14 +155,8 @@ impl Facts {
         record: &Record,
         volume: usize,
     ) -> Result<(), cachewright_trace::intern::InternError> {
-        let end = record.offset_bytes.saturating_add(record.length_bytes.max(1)) - 1;
-        let (first, count, bytes) = match self.objects {
-            true => (record.offset_bytes, 1, record.length_bytes),
-            false => {
-                let first = record.offset_bytes >> self.shift;
-                (first, (end >> self.shift) - first + 1, self.block.0)
-            }
-        };
+        let (first, count) = self.size.touched(record);
+        let bytes = if self.size.objects { record.length_bytes } else { self.size.block.0 };
         let before = self.interner.distinct();
         self.ids.clear();
         self.interner.intern_range(record.volume, first, count, &mut self.ids)?;
@@ -157,14 +179,7 @@ impl Facts {
     }
 
     fn trim(&mut self, record: &Record) {
-        let (first, count) = match self.objects {
-            true => (record.offset_bytes, 1),
-            false => {
-                let first = record.offset_bytes.div_ceil(self.block.0);
-                let end = record.offset_bytes.saturating_add(record.length_bytes) >> self.shift;
-                (first, end.saturating_sub(first))
-            }
-        };
+        let (first, count) = self.size.trimmed(record);
         self.ids.clear();
         self.interner.get_range(record.volume, first, count, &mut self.ids);
         for id in &self.ids {
@@ -188,8 +203,8 @@ impl Facts {
             format: format.to_owned(),
             has_times: found.has_times,
             span_ns,
-            block_bytes: self.block.0,
-            counts_objects: self.objects,
+            block_bytes: self.size.block.0,
+            counts_objects: self.size.objects,
             out_of_order: self.out_of_order,
             skipped_bad: skipped.bad,
             skipped_irrelevant: skipped.irrelevant,
@@ -263,7 +278,7 @@ impl PowerBins {
 
     /// Counts a value `times` times.
     pub fn add_many(&mut self, value: u64, times: u64) {
-        self.counts[bin(value)] += times;
+        self.counts[octave(value)] += times;
         self.total += times;
         self.sum += u128::from(value) * u128::from(times);
         self.max = self.max.max(value);
@@ -278,7 +293,7 @@ impl PowerBins {
         let (Some(first), Some(last)) = ((0..65).find(filled), (0..65).rfind(filled)) else {
             return Vec::new();
         };
-        (first..=last).map(|bin| [upper(bin), self.counts[bin]]).collect()
+        (first..=last).map(|bin| [octave_end(bin), self.counts[bin]]).collect()
     }
 
     /// The smallest value with at least `share` of the values at or below it; exact while few
@@ -287,7 +302,7 @@ impl PowerBins {
         let rank = ((self.total as f64 * share).ceil() as u64).max(1);
         let kept: u64 = self.exact.values().sum();
         let exact = self.exact.iter().map(|(value, count)| (*value, *count));
-        let bins = self.counts.iter().enumerate().map(|(bin, count)| (upper(bin), *count));
+        let bins = self.counts.iter().enumerate().map(|(bin, count)| (octave_end(bin), *count));
         let mut seen = 0;
         let mut reach = |(_, count): &(u64, u64)| {
             seen += count;
@@ -311,13 +326,14 @@ impl PowerBins {
     }
 }
 
-/// Bin 0 holds 0 and 1; bin b holds `2^(b-1)+1 ..= 2^b`.
-fn bin(value: u64) -> usize {
+/// Octave 0 holds 0 and 1; octave b holds `2^(b-1)+1 ..= 2^b`.
+pub(crate) fn octave(value: u64) -> usize {
     if value <= 1 { 0 } else { 64 - (value - 1).leading_zeros() as usize }
 }
 
-fn upper(bin: usize) -> u64 {
-    if bin >= 64 { u64::MAX } else { 1 << bin }
+/// The largest value of an octave.
+pub(crate) fn octave_end(octave: usize) -> u64 {
+    if octave >= 64 { u64::MAX } else { 1 << octave }
 }
 
 /// Requests and bytes over time; bins double in width when they run out. Times may come in any

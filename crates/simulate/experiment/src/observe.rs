@@ -7,7 +7,7 @@
 //! Periods, windows and maps keep their number and double in length as time goes on.
 
 use crate::ExperimentError;
-use crate::info::{TraceChoice, VolumeFacts};
+use crate::info::{BlockSize, TraceChoice, VolumeFacts, octave, octave_end};
 use crate::json::document;
 use cachewright_curve::StackDistance;
 use cachewright_result::document::Written;
@@ -43,8 +43,11 @@ const ROWS: usize = 64;
 const PERIODS: usize = 128;
 /// Length of a period, and of a map's column, before any doubling.
 const FIRST_PERIOD_NS: u64 = 1_000_000;
-/// Bits of a block's access count by which periods differ: as many as a time has.
+/// Levels of windows: one for each bit of a period's number, and one for blocks never used before.
 const LEVELS: usize = 65;
+/// Octaves of 64 bits, and those of a distance in blocks.
+const OCTAVES: usize = 65;
+const DISTANCE_OCTAVES: usize = 41;
 /// Bytes of a sector, and of what a request is aligned to.
 const SECTOR: u64 = 512;
 const SECTOR_GROUP: u64 = 4096;
@@ -57,7 +60,7 @@ const POINTS: usize = 200;
 const REACHED: [f64; 3] = [0.5, 0.9, 0.99];
 /// Reads within scans are helped by a size in which this share of them hit.
 const HELPED: f64 = 0.1;
-/// Blocks of a request, at most; objects have any length, but are read in no smaller parts.
+/// Blocks of a request, at most; a longer one is damage.
 const MOST_BLOCKS: u64 = 1 << 24;
 /// Never written.
 const NEVER_NS: u64 = u64::MAX;
@@ -227,10 +230,7 @@ pub struct Observation {
     waiting: BinaryHeap<Waiting>,
     most_waiting: usize,
     arrived: u64,
-    block: Bytes,
-    shift: u32,
-    /// Whether an object is a block, whatever its size.
-    objects: bool,
+    size: BlockSize,
     first_ns: Option<u64>,
     /// Since the first request.
     latest_ns: u64,
@@ -254,9 +254,7 @@ impl Observation {
             waiting: BinaryHeap::new(),
             most_waiting: 0,
             arrived: 0,
-            block,
-            shift: block.0.trailing_zeros(),
-            objects,
+            size: BlockSize { block, objects },
             first_ns: None,
             latest_ns: 0,
             total: VolumeFacts::default(),
@@ -331,50 +329,33 @@ impl Observation {
         // What is not of whole sectors is no request to a disk, such as an object by its number.
         let place = record.offset_bytes | length_bytes;
         let odd = place.is_multiple_of(SECTOR) && !place.is_multiple_of(SECTOR_GROUP);
-        self.misaligned += u64::from(odd && !self.objects);
+        self.misaligned += u64::from(odd && !self.size.objects);
         self.second.add(time_ns, length_bytes);
         self.periods.add_request(time_ns, write, length_bytes);
         if volume < MAPPED_VOLUMES {
             if self.maps.len() <= volume {
                 self.maps.resize_with(volume + 1, Map::default);
             }
-            self.maps[volume].add(time_ns, record.offset_bytes, write, self.block.0);
+            self.maps[volume].add(time_ns, record.offset_bytes, write, self.size.block.0);
         }
         let run_bytes = self.continue_run(record, volume, kind);
         let scan = !write && run_bytes >= SCAN_BYTES + length_bytes;
-        let (first, count) = self.blocks_of(record);
+        let (first, count) = self.size.touched(record);
         let keys = VolumeKeys::new(TenantId(0), record.volume);
         for number in first..first.saturating_add(count) {
             self.blocks.access(keys.key(number), time_ns, write, scan, &mut self.periods);
         }
     }
 
-    /// The first block of a read or write, and how many it touches.
-    fn blocks_of(&self, record: &Record) -> (u64, u64) {
-        if self.objects {
-            return (record.offset_bytes, 1);
-        }
-        let last = record.offset_bytes.saturating_add(record.length_bytes.max(1)) - 1;
-        let first = record.offset_bytes >> self.shift;
-        (first, (last >> self.shift) - first + 1)
-    }
-
-    /// Only whole blocks are trimmed.
     fn trim(&mut self, record: &Record) {
-        let (first, count) = if self.objects {
-            (record.offset_bytes, 1)
-        } else {
-            let first = record.offset_bytes.div_ceil(self.block.0);
-            let end = record.offset_bytes.saturating_add(record.length_bytes) >> self.shift;
-            (first, end.saturating_sub(first))
-        };
+        let (first, count) = self.size.trimmed(record);
         self.blocks.trim(VolumeKeys::new(TenantId(0), record.volume), first, count);
     }
 
     /// Bytes of the run that a request is part of, itself included. Objects have no neighbours.
     fn continue_run(&mut self, record: &Record, volume: usize, kind: usize) -> u64 {
         let ended = &mut self.ended[kind];
-        if volume >= RUN_VOLUMES || self.objects {
+        if volume >= RUN_VOLUMES || self.size.objects {
             ended.add(record.length_bytes);
             return record.length_bytes;
         }
@@ -402,7 +383,7 @@ impl Observation {
         // Objects have several sizes; those of the requests stand for them.
         let objects = self.sizes.iter().map(|bins| bins.sum).sum::<f64>()
             / self.sizes.iter().map(|bins| bins.count).sum::<f64>().max(1.0);
-        let each = if self.objects { objects } else { self.block.0 as f64 };
+        let each = if self.size.objects { objects } else { self.size.block.0 as f64 };
         let of_blocks = |count: f64| (count * each).round() as u64;
         totals.working_set_bytes = of_blocks(followed.distinct);
         totals.written_working_set_bytes = of_blocks(followed.written);
@@ -422,8 +403,8 @@ impl Observation {
             volumes: busiest.iter().map(|volume| name(*volume)).collect(),
             has_times: timed,
             span_ns,
-            block_bytes: self.block.0,
-            counts_objects: self.objects,
+            block_bytes: self.size.block.0,
+            counts_objects: self.size.objects,
             sample_rate: followed.rate(),
             sampled_blocks: followed.ids.len() as u64,
             memory_bytes: FIXED_BYTES + followed.memory_bytes(),
@@ -478,13 +459,10 @@ struct FollowedBlocks {
     scan_first_uses: f64,
     reuse_times: LogBins,
     /// Per octave of time: accesses by octave of distance.
-    reuse_cells: Vec<[f64; OCTAVES]>,
+    reuse_cells: Vec<[f64; DISTANCE_OCTAVES]>,
     overwrites: f64,
     update_intervals: LogBins,
 }
-
-/// Octaves of a distance.
-const OCTAVES: usize = 41;
 
 /// A followed block.
 #[derive(Clone, Copy)]
@@ -513,7 +491,7 @@ impl FollowedBlocks {
             scan_reads: 0.0,
             scan_first_uses: 0.0,
             reuse_times: LogBins::default(),
-            reuse_cells: vec![[0.0; OCTAVES]; LEVELS],
+            reuse_cells: vec![[0.0; DISTANCE_OCTAVES]; OCTAVES],
             overwrites: 0.0,
             update_intervals: LogBins::default(),
         }
@@ -562,7 +540,7 @@ impl FollowedBlocks {
                 self.distances[kind].add(distance, weight);
                 self.reuse_times.add(since_ns, weight);
                 let cell = &mut self.reuse_cells[octave(since_ns)];
-                cell[octave(distance).min(OCTAVES - 1)] += weight;
+                cell[octave(distance).min(DISTANCE_OCTAVES - 1)] += weight;
             }
             None => self.first_uses += weight,
         }
@@ -1083,7 +1061,7 @@ impl OpenRuns {
 /// Runs that ended: runs and bytes by octave of their length.
 #[derive(Clone)]
 struct EndedRuns {
-    octaves: [[u64; 2]; LEVELS],
+    octaves: [[u64; 2]; OCTAVES],
     scan_bytes: u64,
     bytes: u64,
     count: u64,
@@ -1091,7 +1069,7 @@ struct EndedRuns {
 
 impl Default for EndedRuns {
     fn default() -> EndedRuns {
-        EndedRuns { octaves: [[0; 2]; LEVELS], scan_bytes: 0, bytes: 0, count: 0 }
+        EndedRuns { octaves: [[0; 2]; OCTAVES], scan_bytes: 0, bytes: 0, count: 0 }
     }
 }
 
@@ -1114,15 +1092,6 @@ impl EndedRuns {
             histogram: filled.map(|(at, cell)| (octave_end(at), cell[0], cell[1])).collect(),
         }
     }
-}
-
-/// Octave 0 holds 0 and 1; octave b holds `2^(b-1)+1 ..= 2^b`.
-fn octave(value: u64) -> usize {
-    if value <= 1 { 0 } else { 64 - (value - 1).leading_zeros() as usize }
-}
-
-fn octave_end(octave: usize) -> u64 {
-    1_u64.checked_shl(octave as u32).unwrap_or(u64::MAX)
 }
 
 /// Bins per octave, as a power of two, and those that are joined in an answer.

@@ -1,4 +1,4 @@
-//! Work is told of often, by counts of accesses, so that whoever waits can stop it soon.
+//! Long work reports its progress every few accesses, where it can be stopped.
 
 use crate::common::{Folder, pairs};
 use cachewright_experiment::mrc::{CurveOptions, MethodChoice, MrcOptions, mrc};
