@@ -16,7 +16,7 @@ from cachewright.answers import CharacterizeAnswer
 from cachewright.report import charts, marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import section, whole_page
+from cachewright.report.page import answered, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Panel, Plot, Rows, Series, distinct
 
 NS_PER_S = 1e9
@@ -32,7 +32,7 @@ def page(found: CharacterizeAnswer, drawn: Sequence[Figure]) -> str:
         title,
         [
             f"<h1>{escape(title)}</h1>",
-            f'<section class="best"><p><strong>{escape(sentence(found))}</strong></p></section>',
+            answered(sentence(found)),
             *drawn,
             section(table),
             f"<footer>Cachewright {escape(found.cachewright)}</footer>",

@@ -16,9 +16,9 @@ from cachewright.fleet.placement.host_files import host_name
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import note, section, whole_page
+from cachewright.report.page import answered, note, section, whole_page
 from cachewright.report.plots import Plot, Rows, Series
-from cachewright.tables import Column, Table
+from cachewright.tables import Column, Table, placement
 
 # Hosts that are drawn, the fullest of them; rows of volumes.
 HOSTS, SHOWN = 40, 200
@@ -33,26 +33,13 @@ def page(found: FleetPlanAnswer, drawn: Sequence[Figure]) -> str:
         f"{found.name}: plan of a fleet",
         [
             f"<h1>{escape(found.name)}: plan of a fleet</h1>",
-            f'<section class="best"><p><strong>{escape(conclusion(found))}</strong></p></section>',
+            answered(placement.conclusion(found)),
             *map(note, found.notes),
             *drawn,
-            section(others(found)),
+            *map(section, placement.tables(found)),
             section(table, after=note(more) if more else ""),
             f"<footer>Cachewright {escape(found.cachewright)}</footer>",
         ],
-    )
-
-
-def conclusion(found: FleetPlanAnswer) -> str:
-    """Return the flash per host and how many goals it meets, as one sentence."""
-    goals = [one for one in found.volumes if one.goal_hit_ratio is not None]
-    reached = sum(one.reached for one in goals)
-    flash = words.size(found.flash_blocks * found.block_bytes)
-    return (
-        f"{words.counted(len(found.volumes), 'volume')} on "
-        f"{words.counted(found.hosts, 'host')} of {flash} each: {reached} of "
-        f"{words.counted(len(goals), 'goal')} can be met; the flash is at most "
-        f"{words.percent(found.gap)} above the least."
     )
 
 
@@ -88,21 +75,6 @@ def figures(found: FleetPlanAnswer) -> list[Figure]:
     more = f" {words.counted(left_out, 'host')} with less are left out." if left_out else ""
     caption = f"A piece per volume, those with goals first.{more}"
     return [Figure("hosts", "How full the hosts are", caption, Plot([bars], [series]))]
-
-
-def others(found: FleetPlanAnswer) -> Table[tuple[str, int | None]]:
-    """Return the flash per host that other ways to place the volumes need."""
-    rows: list[tuple[str, int | None]] = [("this plan", found.flash_blocks)]
-    rows += [(one.name, one.flash_blocks) for one in found.others]
-
-    def flash(row: tuple[str, int | None]) -> int | None:
-        return None if row[1] is None else row[1] * found.block_bytes
-
-    return Table(
-        "flash per host with which all goals are met",
-        [Column("placing", lambda row: row[0]), Column("flash per host", flash, words.size, "low")],
-        rows,
-    )
 
 
 def volumes(found: FleetPlanAnswer) -> Table[PlannedVolume]:

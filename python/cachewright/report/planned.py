@@ -15,7 +15,7 @@ from cachewright.answers import PlanAnswer, PlanPartition
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
-from cachewright.report.page import note, section, whole_page
+from cachewright.report.page import answered, note, section, whole_page
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
 from cachewright.tables import sizing
 
@@ -27,17 +27,12 @@ def page(found: PlanAnswer, drawn: Sequence[Figure]) -> str:
     """Return the whole page."""
     title, together = f"{found.name}: plan", sizing.together(found)
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in sizing.remarks(found))
-    best = ""
-    if together:
-        conclusion = sizing.conclusion(found)
-        conclusion = f"{conclusion[:1].upper()}{conclusion[1:]}."
-        best = f'<section class="best"><p><strong>{escape(conclusion)}</strong></p></section>'
     warnings = [f"{one.partition}: {one.warning}" for one in found.partitions if one.warning]
     return whole_page(
         title,
         [
             f"<h1>{escape(title)}</h1>",
-            best,
+            answered(sizing.conclusion(found)),
             *drawn,
             section(together, after="".join(map(note, warnings))) if together else "",
             section(sizing.alone(found), after=said),

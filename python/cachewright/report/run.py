@@ -101,7 +101,7 @@ def _headline(answer: RunAnswer, rank: Rank) -> str:
 
 
 def _conclusions(answer: RunAnswer, rank: Rank) -> str:
-    """Return who is best by capacity and by other measures."""
+    """Return which case is best by capacity and by other measures."""
     found = ""
     for line in summary.sentences(answer, rank):
         head, colon, rest = line.partition(": ")
