@@ -24,6 +24,7 @@ import cachewright
 from cachewright import api
 from cachewright.live import observing
 from cachewright.report import workload as drawn
+from cachewright.report.viewing import gist
 from cachewright.tables import workload as tables
 from cachewright.traces import write_trace
 
@@ -127,6 +128,8 @@ def test_a_trace_without_times_has_a_page(folder: Path, command: Command) -> Non
     Path("ids.txt").write_text("\n".join(str(at % 50) for at in range(3000)))
     answer = command("trace", "report", "ids.txt", "--format", "ids")
     assert answer.status == 0, answer.err
+    # What follows would have to say how the trace is read.
+    assert "next:" not in answer.out
     assert "A cache of 200KiB hits 98.3%" in answer.out
 
 
@@ -135,6 +138,9 @@ def test_other_commands_write_the_page_too(trace: Path, command: Command) -> Non
     assert answer.out.splitlines()[-1] == "report: results/vol-workload/report.html"
     answer = command("characterize", "vol.csv", "--report")
     assert answer.out.splitlines()[-1] == "report: results/vol-workload/report.html"
+    assert gist.of(Path("results/vol-workload/workload.json")).command == "trace report"
+    refused = command("characterize", ".", "--report")
+    assert "--report: found a dataset, expected one trace" in refused.err
     Path("results/vol-workload/report.html").unlink()
     assert command("report", "results/vol-workload").status == 0
     assert Path("results/vol-workload/report.html").exists()

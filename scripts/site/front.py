@@ -32,7 +32,7 @@ READERS = (
     ),
     (
         "Researcher",
-        "My policy beside forty published ones, on the same traces.",
+        "My policy beside the published ones, on the same traces.",
         (("A policy of your own", "docs/python.md"), ("Papers reproduced", "lab/README.md")),
     ),
     (

@@ -9,10 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachewright import characterized, words
+from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
 from cachewright.cli import engine as engines
 from cachewright.cli import observe, options, output
 from cachewright.cli.progress import progress
+from cachewright.live import observing
 
 
 def characterize(
@@ -48,16 +50,18 @@ def characterize(
     shown = options.shown(show)
     source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
+        if report:
+            raise SpecError("--report: found a dataset, expected one trace")
         content = None if model is None else characterized.encoded(model)
         given = {"every": every, "model": content}
         engines.over("characterize", source, out, given, engine, trace, shown)
         return
     named = (trace or options.TraceArgs()).trace(options.whole(sources))
+    page = observe.page_of(sources, trace, observing.BLOCK) if report else None
     with progress() as on_progress:
         found = characterized.characterize(
             named, every=every, model=model, out=out, progress=on_progress
         )
-    page = observe.page_of(sources, trace) if report else None
     if shown.json:
         output.print_json(found)
     elif shown.csv:

@@ -11,6 +11,7 @@ from cachewright import words
 from cachewright.answers import TraceInfo, VolumeInfo
 from cachewright.cli import output
 from cachewright.tables import Column, Table, spark
+from cachewright.tables.workload import blocks
 
 VOLUMES = 20
 
@@ -102,22 +103,15 @@ def _plots(found: TraceInfo) -> None:
         output.say(f"request sizes        {spark([s[1] for s in sizes])}  {low} to {high}")
     distances = found.reuse.histogram
     if distances:
-        low, high = (_blocks(found, row[0]) for row in (distances[0], distances[-1]))
+        low, high = (blocks(found, row[0]) for row in (distances[0], distances[-1]))
         output.say(f"re-use distances     {spark([d[1] for d in distances])}  {low} to {high}")
     curve = _at_powers(found.reuse.lru_miss_ratio)
     if curve:
-        low, high = (_blocks(found, point[0]) for point in (curve[0], curve[-1]))
+        low, high = (blocks(found, point[0]) for point in (curve[0], curve[-1]))
         first, last = (words.ratio(point[1]) for point in (curve[0], curve[-1]))
         drawn = spark([point[1] for point in curve])
         output.say(f"lru miss ratio       {drawn}  {first} at {low} to {last} at {high}")
     output.say()
-
-
-def _blocks(found: TraceInfo, count: int) -> str:
-    """Return so many blocks as their size, and objects, which have several sizes, by number."""
-    if found.counts_objects:
-        return words.counted(count, "object")
-    return words.size(count * found.block_bytes)
 
 
 def _at_powers(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

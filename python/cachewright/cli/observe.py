@@ -77,6 +77,9 @@ def report(
         return
     page = write(found, folder, kinds)
     show(found, folder, page)
+    # A trace that needs options to be read needs them there, too.
+    if trace is None or not trace.given():
+        output.follow(tables.follows(found))
 
 
 def observe(
@@ -136,6 +139,8 @@ def observe(
     _keep(found, out, backing)
     _draw(out)
     show(found, out, out / REPORT_FILE)
+    if trace is None or not trace.given():
+        output.follow(tables.follows(found))
 
 
 def _follow(
@@ -173,7 +178,6 @@ def show(found: WorkloadAnswer, folder: Path, page: Path) -> None:
     output.say(f"report: {page}")
     if (folder / STACK_FILE).exists():
         output.say(f"stack: {folder / STACK_FILE}")
-    output.follow(tables.follows(found))
 
 
 def write(found: WorkloadAnswer, folder: Path, kinds: Sequence[str] = ()) -> Path:
@@ -207,13 +211,13 @@ def _draw(folder: Path) -> None:
         raise RunError(done.stderr.strip().removeprefix("error: "))
 
 
-def page_of(paths: Sequence[Path], trace: options.TraceArgs | None) -> Path:
+def page_of(paths: Sequence[Path], trace: options.TraceArgs | None, block: str) -> Path:
     """Write the page of a trace into its own folder, for a command whose question is another."""
     folder = _own_folder(paths[0])
     _check(folder, paths, False)
     named = (trace or options.TraceArgs()).trace(options.whole(paths))
     with progress() as on_progress:
-        found = observing.workload(named, progress=on_progress)
+        found = observing.workload(named, block=block, progress=on_progress)
     return write(found, folder)
 
 

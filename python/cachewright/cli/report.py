@@ -27,8 +27,9 @@ SHOWN = 12
 Folders = Annotated[
     Path,
     Parameter(
-        help="Folders that `run`, `compare`, `mrc`, `plan`, `wa`, `characterize`, `fleet study` "
-        "or `reproduce` wrote with `--out` or `--report`; several are shown side by side."
+        help="Folders that `run`, `compare`, `mrc`, `plan`, `wa`, `characterize`, `fleet study`, "
+        "`trace report` or `reproduce` wrote with `--out` or `--report`; several are shown side by "
+        "side."
     ),
 ]
 

@@ -63,9 +63,9 @@ def info(
 
     """
     named = (trace or TraceArgs()).trace(options.whole(paths))
+    page = observe.page_of(paths, trace, block) if report else None
     with progress() as on_progress:
         found = api.info(named, block=block, progress=on_progress)
-    page = observe.page_of(paths, trace) if report else None
     if json:
         output.print_json(found)
         return

@@ -32,6 +32,7 @@ from cachewright.report.plots import (
     data,
     extent,
 )
+from cachewright.tables import conclusion as endings
 from cachewright.tables import workload as tables
 
 READS, WRITES = "reads", "writes"
@@ -50,7 +51,6 @@ DASHED = [5, 3]
 def page(found: WorkloadAnswer) -> str:
     """Return the whole page."""
     name = ", ".join(found.volumes[:3]) if tables.is_stream(found) else Path(found.path).name
-    follows = tables.follows(found)
     listed = "".join(
         f'<li>{escape(one.sentence)} <span class="note">{escape(one.evidence)}.</span></li>'
         for one in tables.findings(found)
@@ -60,7 +60,6 @@ def page(found: WorkloadAnswer) -> str:
         f"<h1>{escape(name)}</h1>",
         '<p class="lead">What the requests are like, and what a cache could do</p>',
         answered(tables.conclusion(found)),
-        f'<p class="note">next: <code>{escape(follows)}</code></p>' if follows else "",
         f"<section><h2>Findings</h2><ul>{listed}</ul></section>" if listed else "",
         *figures(found),
         section(tables.facts(found), "The trace", facts=True),
@@ -181,7 +180,7 @@ def _marked(found: WorkloadAnswer) -> Iterator[tuple[str, int, float]]:
     if found.knee_blocks is not None:
         yield "knee", found.knee_blocks, 0.2
     for one in found.sizes:
-        if one.share == tables.NINE_TENTHS:
+        if one.share == endings.NEARLY:
             yield "nine tenths of all hits", one.blocks, 0.12
     if found.distinct_blocks:
         yield "working set", found.distinct_blocks, 0.04

@@ -650,7 +650,7 @@ def _of_stretch(counts: PeriodCounts | JudgedPeriod) -> dict[str, float]:
 
 PLAN_FILE = "plan.json"
 EXPECTED = "expected a result folder, which `run`, `compare`, `mrc`, `plan`, `wa`, `characterize`, "
-EXPECTED += "`fleet study` and `reproduce` write with `--out`"
+EXPECTED += "`fleet study`, `trace report` and `reproduce` write with `--out`"
 
 
 def _document(kind: type[Any], command: str) -> Callable[[Path], Any]:

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cachewright import words
-from cachewright.answers import ReachedSize, WorkloadAnswer
+from cachewright.answers import ReachedSize, TraceInfo, WorkloadAnswer
 from cachewright.tables import Column, Table
+from cachewright.tables import conclusion as endings
 
 FILE = "workload.json"
 STREAMS = ("-", "/dev/stdin")
 NS_PER_S = 1e9
-# Of the hits that any size has, the share that the recommended size has.
-NINE_TENTHS = 0.9
+# What a first comparison at the recommended size has beside the default.
+POLICIES = "auto,lru,s3-fifo,arc"
 # Shares from which a finding is worth a sentence.
 WORTH_SAYING = 0.1
 FEW_HITS = 0.02
@@ -40,7 +41,7 @@ class Finding:
     evidence: str
 
 
-def blocks(found: WorkloadAnswer, count: float) -> str:
+def blocks(found: WorkloadAnswer | TraceInfo, count: float) -> str:
     """Return so many blocks as their size, and objects, which have several sizes, by number."""
     if found.counts_objects:
         return words.counted(round(count), "object")
@@ -90,8 +91,8 @@ def follows(found: WorkloadAnswer) -> str:
     if not found.sizes or is_stream(found):
         return ""
     size = found.block_bytes * _size(found).blocks
-    capacity = words.size_at_least(size)
-    return f"cachewright compare {found.path} --policy auto,lru,s3-fifo,arc --capacity {capacity}"
+    at = ("--policy", POLICIES, "--capacity", words.size_at_least(size))
+    return endings.command("compare", found.path, *at)
 
 
 def findings(found: WorkloadAnswer) -> list[Finding]:
@@ -151,7 +152,7 @@ def _name(found: WorkloadAnswer) -> str:
 
 def _size(found: WorkloadAnswer) -> ReachedSize:
     """Return the size that is recommended; the trace has re-use."""
-    return next(one for one in found.sizes if one.share == NINE_TENTHS)
+    return next(one for one in found.sizes if one.share == endings.NEARLY)
 
 
 def _absorbs(found: WorkloadAnswer) -> float:

@@ -16,7 +16,7 @@ from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
 from cachewright.report.viewing import gist
 from cachewright.report.viewing.gist import Gist
-from cachewright.tables import measures
+from cachewright.tables import measures, workload
 from cachewright.tables.side_by_side import PLAN_FILE
 
 # By file name: the command, and whether the result has curves.
@@ -28,6 +28,7 @@ KINDS = {
     study.STUDY: ("fleet study", False),
     host_files.DOCUMENT: ("plan --fleet", False),
     characterized.CHARACTER_FILE: ("characterize", False),
+    workload.FILE: ("trace report", False),
     over.ANSWERS: ("volumes", False),
     measures.FILE: ("reproduce", False),
 }

@@ -16,7 +16,7 @@ from cachewright import characterized, words
 from cachewright import results as result
 from cachewright.fleet import study
 from cachewright.fleet.placement import host_files
-from cachewright.tables import summary
+from cachewright.tables import conclusion, summary, workload
 from cachewright.tables.side_by_side import PLAN_FILE
 
 # Larger files are not read, nor more than this many of one list.
@@ -123,6 +123,14 @@ def _character(found: Mapping[str, Any]) -> Gist:
     return Gist("characterize", "", size, f"{words.percent(found['total']['read_share'])} reads")
 
 
+def _workload(found: Mapping[str, Any]) -> Gist:
+    sizes = [one for one in found["sizes"] if one["share"] == conclusion.NEARLY]
+    each = found["block_bytes"]
+    size = "".join(words.size(one["blocks"] * each) for one in sizes)
+    best = "".join(f"hit ratio {words.ratio(one['hit_ratio'])}" for one in sizes)
+    return Gist("trace report", "lru", size, best or "no cache helps")
+
+
 def _names(names: Iterable[str]) -> str:
     """Return the first names, and how many more there are."""
     found = list(dict.fromkeys(names))
@@ -144,4 +152,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Gist]] = {
     study.STUDY: _study,
     host_files.DOCUMENT: _placed,
     characterized.CHARACTER_FILE: _character,
+    workload.FILE: _workload,
 }
