@@ -627,6 +627,9 @@ class ResponseTimes:
     finished_ns: int
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
+    # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
+    # requests. Eight bins divide a power of two.
+    by_time: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -669,6 +672,9 @@ class TenantTiming:
     finished_ns: int
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
+    # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
+    # requests. Eight bins divide a power of two.
+    by_time: tuple[tuple[int, int], ...]
     # Blocks asked for while they were still being read.
     in_flight_blocks: int
     # Block accesses that waited for the backing device to read.
@@ -1347,6 +1353,9 @@ class LatencyPoint:
     finished_ns: int
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
+    # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
+    # requests. Eight bins divide a power of two.
+    by_time: tuple[tuple[int, int], ...]
     # Size of the cache; 0 for a cache that is switched off.
     size_blocks: int
     # Hits per access, 0 to 1.

@@ -13,6 +13,7 @@ from conftest import Command
 from cachewright import api
 from cachewright.answers import RunAnswer
 from cachewright.documents import load
+from cachewright.report.timed import figures
 from cachewright.results import Result
 from cachewright.tables import timing
 
@@ -41,6 +42,22 @@ def test_run_shows_response_times_devices_and_where_time_went(
     document = json.loads(command("run", timed, "--json").out)
     total = document["cases"][0]["timing"]["total"]
     assert sum(total["breakdown_ns"].values()) == pytest.approx(total["mean_ns"])
+
+
+def test_the_report_draws_every_response_of_the_answer(timed: Path) -> None:
+    result = api.run(timed)
+    total = timing.of(result.answer.cases[0]).total
+    times, requests = zip(*total.by_time, strict=True)
+    assert sum(requests) == total.requests
+    assert list(times) == sorted(set(times))
+    assert times[-1] == total.max_ns
+    within = sum(count for time_ns, count in total.by_time if time_ns <= total.p99_ns * 1.13)
+    assert within >= 0.99 * total.requests
+    drawn = next(one for one in figures(result) if one.name == "response-distribution")
+    (rows,) = drawn.plot.panels[0].live()["datasets"].values()
+    shares = [row["share"] for row in rows if row["tenant"] == timing.ALL]
+    assert shares[0] == 0.0
+    assert shares[-1] == (total.requests - 1) / total.requests
 
 
 def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Command) -> None:

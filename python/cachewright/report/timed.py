@@ -42,11 +42,10 @@ NS_PER_MS = 1e6
 NS_PER_S = 1e9
 # Times that differ by more than this factor have a logarithmic axis.
 WIDE = 20
+# A logarithmic axis has no zero: shorter responses are drawn at a microsecond.
+LEAST_NS = 1e3
 # What is left free at both ends of a logarithmic axis, as a factor.
 MARGIN = 1.2
-# The percentiles of a distribution that an answer keeps, and their shares of requests.
-QUANTILES = timing.PERCENTILES[1:5]
-SHARES = (0.5, 0.9, 0.99, 0.999)
 
 
 def figures(result: RunFrames) -> list[Figure]:
@@ -56,7 +55,7 @@ def figures(result: RunFrames) -> list[Figure]:
         return []
     shown = sorted(timed, key=lambda case: (timing.of(case).total.mean_ns, case.case))
     shown = shown if len(shown) <= CASES else [*shown[: CASES - 1], shown[-1]]
-    responses = [_distribution(result, shown), _breakdown(result, shown)]
+    responses = [*_distribution(result, shown), _breakdown(result, shown)]
     return [*responses, _over_time(result, shown[0]), *_drives(result, shown)]
 
 
@@ -102,25 +101,26 @@ def _whose(cases: list[Case]) -> str:
     return "each tenant" if len(cases) == 1 else "all tenants together"
 
 
-def _distribution(result: RunFrames, cases: list[Case]) -> Figure:
-    """Return which share of requests was answered within a time, by the percentiles kept."""
+def _distribution(result: RunFrames, cases: list[Case]) -> list[Figure]:
+    """Return which share of requests was answered within a time; nothing of older results."""
     field = "tenant" if len(cases) == 1 else "case"
     rows: Rows = []
     for case in cases:
         for line in _lines(case, cases):
-            if not line.requests:
-                continue
             name = line.name if len(cases) == 1 else _label(result, case)
-            own = {share: of(line) for (_, of), share in zip(QUANTILES, SHARES, strict=True)}
-            # Of few requests the longest is no further out than the percentiles.
-            last = 1.0 - 1.0 / line.requests
-            own |= {last: line.max_ns} if last > SHARES[-1] else {}
-            rows += [
-                # A logarithmic axis has no zero: what took no time is drawn at a nanosecond.
-                {field: name, "share": share, "nines": -math.log10(1.0 - share),
-                 "ms": max(time_ns, 1) / NS_PER_MS}
-                for share, time_ns in own.items()
-            ]  # fmt: skip
+            answered, fastest = 0, True
+            for time_ns, requests in line.by_time:
+                ms = max(time_ns, LEAST_NS) / NS_PER_MS
+                if fastest:
+                    rows.append({field: name, "share": 0.0, "nines": 0.0, "ms": ms})
+                    fastest = False
+                answered += requests
+                # Nor has an axis of nines an end: the longest stands where all but one are.
+                share = min(answered, max(line.requests - 1, 1)) / max(line.requests, 2)
+                nines = -math.log10(1.0 - share)
+                rows.append({field: name, "share": share, "nines": nines, "ms": ms})
+    if not rows:
+        return []
     names = distinct(rows, field)
     dashes = {timing.ALL: charts.DASHED} if field == "tenant" else {}
     series = Series(field, names, field, dashes=dashes)
@@ -131,24 +131,24 @@ def _distribution(result: RunFrames, cases: list[Case]) -> Figure:
         scale=alt.Scale(type="log", domain=[low / MARGIN, MARGIN * high], nice=False),
         axis=alt.Axis(title="response", labelExpr=marks.MILLISECONDS_LABEL, values=ticks),
     )
-    nines = [-math.log10(1.0 - share) for share in SHARES]
+    most = max(row["nines"] for row in rows)
     text = "format(1 - pow(10, -datum.value), '.6~%')"
-    values = [*nines, *range(4, 1 + math.ceil(max(row["nines"] for row in rows)))]
+    values = [-math.log10(0.5), *range(1, 1 + math.ceil(most))]
     axis = alt.Axis(title="share of requests", labelExpr=text, values=values)
-    y = alt.Y("nines:Q", axis=axis).scale(zero=False, nice=False)
+    y = alt.Y("nines:Q", axis=axis).scale(zero=True, nice=False)
     tips = [Tip(field, field), Tip("share of requests", "share", "share")]
     tips.append(Tip("answered within", "ms", "milliseconds"))
     panel = marks.lines(
-        rows, series, x, y, tips, height=PANEL_HEIGHT + 60, points=True,
+        rows, series, x, y, tips, height=PANEL_HEIGHT + 60, interpolate="step-after",
         encodings=[series.dash()] if dashes else [],
     )  # fmt: skip
-    return Figure(
-        "response-distribution",
-        "Response times",
-        f"The share of requests of {_whose(cases)} that were answered within a time, by "
-        f"p50, p90, p99, p99.9 and the longest{_order(cases)}. Both axes are logarithmic.",
-        Plot([panel], [series]),
+    caption = (
+        f"The share of requests of {_whose(cases)} that were answered within a time"
+        f"{_order(cases)}. Both axes are logarithmic: 99% stands as far above 90% as 99.9% above "
+        "99%."
     )
+    title = "Response times"
+    return [Figure("response-distribution", title, caption, Plot([panel], [series]))]
 
 
 def _order(cases: list[Case]) -> str:

@@ -93,6 +93,10 @@ pub struct ResponseTimes {
     pub finished_ns: u64,
     /// Mean time per request by part, in nanoseconds; the parts that are not zero.
     pub breakdown_ns: Entries<f64>,
+    /// Requests by response time: per bin that is not empty its longest time in nanoseconds, and
+    /// requests. Eight bins divide a power of two.
+    #[serde(default)]
+    pub by_time: Vec<(u64, u64)>,
 }
 
 /// Response times of one tenant.

@@ -69,6 +69,22 @@ impl Responses {
         }
     }
 
+    /// The responses by time: per bin that is not empty its longest time and how many fell into
+    /// it, the shortest first. Eight bins divide a power of two; the last ends at the longest.
+    pub fn by_time(&self) -> Vec<(u64, u64)> {
+        let mut bins: Vec<(u64, u64)> = Vec::new();
+        for step in self.histogram.iter().flat_map(Histogram::iter_recorded) {
+            // The histogram's own bins are finer and do not cross an end of these.
+            let end_ns = end_of_part(step.value_iterated_to()).min(self.max_ns);
+            let count = step.count_since_last_iteration();
+            match bins.last_mut() {
+                Some(last) if last.0 == end_ns => last.1 += count,
+                _ => bins.push((end_ns, count)),
+            }
+        }
+        bins
+    }
+
     /// Adds another stream's responses.
     pub fn add(&mut self, other: &Responses) {
         match (&mut self.histogram, &other.histogram) {
@@ -85,6 +101,14 @@ impl Responses {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
+}
+
+/// The longest time of the eighth of a power of two that a time lies in; short times stand alone.
+fn end_of_part(time_ns: u64) -> u64 {
+    if time_ns < u64::from(PARTS) {
+        return time_ns;
+    }
+    time_ns | ((1 << (time_ns.ilog2() - PART_BITS)) - 1)
 }
 
 /// Powers of two that are divided into buckets: from 2^10 ns up to 2^37 ns.
@@ -213,6 +237,32 @@ fn upper_ns(index: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::Seed;
+
+    #[test]
+    fn responses_by_time_are_those_counted_one_by_one() {
+        let mut rng = Seed(7).rng();
+        let powers: Vec<u64> = (0..5_000).map(|_| 1 << rng.below(40)).collect();
+        let all: Vec<u64> = powers.into_iter().map(|power| rng.below(power + 1)).collect();
+        let mut responses = Responses::default();
+        assert!(responses.by_time().is_empty());
+        all.iter().for_each(|time_ns| responses.record(*time_ns));
+        let bins = responses.by_time();
+        let mut shorter = 0;
+        for pair in bins.windows(2) {
+            assert!(pair[0].0 < pair[1].0);
+        }
+        for (end_ns, count) in &bins {
+            assert!(*count > 0);
+            shorter += count;
+            let found = all.iter().filter(|time_ns| *time_ns <= end_ns).count() as u64;
+            assert_eq!(shorter, found, "up to {end_ns} ns");
+        }
+        assert_eq!(bins.last().map(|bin| bin.0), all.iter().max().copied());
+        assert_eq!(shorter, 5_000);
+        // An eighth of a power of two: from 1,024 on they are 128 wide.
+        assert_eq!((end_of_part(1_024), end_of_part(1_151), end_of_part(7)), (1_151, 1_151, 7));
+        assert_eq!(end_of_part(u64::MAX), u64::MAX);
+    }
 
     #[test]
     fn mean_and_extremes_are_exact_and_percentiles_within_a_hundredth() {
