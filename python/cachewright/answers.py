@@ -2611,11 +2611,13 @@ class LiveCheckAnswer:
     torn_footers: int
     # Footers that are damaged, of segments of which groups are missing.
     damaged_footers: int
-    # Headers of segments that are damaged; dirty blocks of these segments count as damaged.
+    # Headers of segments that are damaged or gone; dirty blocks of these segments count as
+    # damaged.
     damaged_headers: int
     # Groups that were durable and are gone, as far as what is there proves it.
     lost_groups: int
-    # Whether a page cannot be read where a group may have begun that was durable.
+    # Whether groups may be gone that were durable: a page cannot be read where one may have
+    # begun, or the header of a segment is gone with what followed it.
     hides_groups: bool
     # Pages that cannot be read.
     unreadable_pages: tuple[LiveUnreadablePage, ...]

@@ -124,7 +124,10 @@ def check(
         for page in found.unreadable_pages:
             output.say(f"{page.path}: byte {page.offset} cannot be read ({page.error})")
         if found.hides_groups:
-            output.say("such a page may hide what was written last, and was durable")
+            output.say(
+                "what was written last, and was durable, may have stood in such a page, or behind "
+                "a header that is gone"
+            )
         if found.read_only:
             output.say("content that was durable may be gone: exports are read-only until a repair")
         for one in found.changed_backings:

@@ -75,8 +75,9 @@ pub struct FoundLog {
     void: BTreeMap<SegmentId, Vec<u32>>,
     /// Groups that were durable and are not there, as far as what is there proves it.
     pub lost_groups: u64,
-    /// A page cannot be read where a group may have begun, which may have been durable: as with
-    /// groups that are lost, volumes may hold older content.
+    /// Groups may be gone that were durable, and nothing proves or refutes it: a page cannot be read
+    /// where one may have begun, or the header of a segment is gone. As with groups that are lost,
+    /// volumes may hold older content.
     pub hides_groups: bool,
     /// Pages that were to be read and cannot be.
     pub unreadable: Vec<UnreadablePage>,
@@ -87,7 +88,8 @@ pub struct FoundLog {
     /// Footers that are torn or damaged, of segments of which all groups are there: a loss of power
     /// leaves them, and they tell nothing that the groups do not.
     pub torn_footers: u64,
-    /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
+    /// Headers of segments that are damaged or gone: dirty content of these segments counts as
+    /// damaged.
     pub damaged_headers: u64,
     /// The segments whose headers are damaged, or were once.
     doubtful: BTreeSet<SegmentId>,
@@ -124,6 +126,8 @@ struct SegmentReading<'a, I> {
     damaged_headers: u64,
     /// Pages of segments that cannot be read and where a group may begin.
     hiding: BTreeSet<(SegmentId, u32)>,
+    /// Segments whose headers are gone, with any number of groups.
+    gone: BTreeSet<SegmentId>,
     unreadable: Vec<UnreadablePage>,
     bad_segments: BTreeSet<SegmentId>,
     /// Segments whose headers are damaged, or were once.
@@ -152,6 +156,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetErr
         damaged_footers: Vec::new(),
         damaged_headers: 0,
         hiding: BTreeSet::new(),
+        gone: BTreeSet::new(),
         unreadable: open.unreadable.clone(),
         bad_segments: BTreeSet::new(),
         doubtful: BTreeSet::new(),
@@ -553,10 +558,9 @@ impl<I: Io> SegmentReading<'_, I> {
         Ok(())
     }
 
-    /// Groups that were durable and are in no segment. A segment whose header is damaged may have
-    /// been emptied: then nothing is proven.
-    fn lost_groups(&mut self) -> u64 {
-        if self.damaged_headers > 0 || self.durable <= self.emptied {
+    /// Groups that were durable and are in no segment.
+    fn missing_groups(&mut self) -> u64 {
+        if self.durable <= self.emptied {
             return 0;
         }
         let durable = self.emptied + 1..self.durable + 1;
@@ -570,10 +574,16 @@ impl<I: Io> SegmentReading<'_, I> {
 
     /// Takes in the groups that count.
     fn end(mut self) -> FoundLog {
-        let lost_groups = self.lost_groups();
+        let missing_groups = self.missing_groups();
+        // A damaged header may have said that the missing groups were emptied: then none is proven
+        // to be lost.
+        let lost_groups = if self.damaged_headers == 0 { missing_groups } else { 0 };
+        let hides_groups =
+            !self.hiding.is_empty() || !self.gone.is_empty() || missing_groups > lost_groups;
         let mut last_group = self.durable;
-        // Each such page hides one group at most.
-        let mut hidden = self.hiding.len() as u64;
+        // An unreadable page hides one group at most, a segment one per page.
+        let in_segments = self.gone.len() as u64 * u64::from(self.set.segment_pages());
+        let mut hidden = self.hiding.len() as u64 + in_segments;
         let mut is_void = false;
         let mut loose = std::mem::take(&mut self.ended);
         let (mut void_groups, mut void) = (0, BTreeMap::<SegmentId, Vec<u32>>::new());
@@ -598,7 +608,9 @@ impl<I: Io> SegmentReading<'_, I> {
         for block in &blocks {
             self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
-        let hides = |id: SegmentId| self.hiding.iter().any(|(segment, _)| *segment == id);
+        let hides = |id: SegmentId| {
+            self.gone.contains(&id) || self.hiding.iter().any(|(segment, _)| *segment == id)
+        };
         let is_missing = |id: &&SegmentId| lost_groups > 0 || void.contains_key(id) || hides(**id);
         let footers = self.damaged_footers.len();
         let damaged_footers = self.damaged_footers.iter().filter(is_missing).count();
@@ -612,7 +624,7 @@ impl<I: Io> SegmentReading<'_, I> {
             void_groups,
             void,
             lost_groups,
-            hides_groups: !self.hiding.is_empty(),
+            hides_groups,
             unreadable: self.unreadable,
             bad_segments: self.bad_segments,
             damaged_footers: damaged_footers as u64,
@@ -627,38 +639,53 @@ impl<I: Io> SegmentReading<'_, I> {
     /// may have been dropped since. So dirty content counts as damaged, that it be neither lost in
     /// silence nor read where it may be too old, and clean content as gone; the other records are
     /// true for ever. The header that is written in its place says so until the segment is emptied.
-    /// Where no segment has a header, none was written: the set was formatted and never opened.
+    ///
+    /// A loss of power damages no header: it stands in one sector. Nor does it take one away once
+    /// a group was written, because the first start makes all headers durable before. So a device
+    /// lost what it had synced, and the newest groups of the segment may be gone with the header.
     /// Errors: a device fails.
     fn doubtful(&mut self, headers: &[FoundHeader]) -> Result<(), OpenSetError> {
-        let generations = headers.iter().filter_map(FoundHeader::whole);
-        let newest = generations.map(|header| header.home.generation).max();
+        let whole = || headers.iter().filter_map(FoundHeader::whole);
+        let newest = whole().map(|header| header.home.generation).max();
         let can_read = |header: &FoundHeader| !matches!(header, FoundHeader::Unreadable);
+        // Where no segment has a header, none was written: the set was formatted and never opened.
         if newest.is_none() && headers.iter().all(can_read) {
             return Ok(());
         }
+        let is_used = |header: &SegmentHeader| header.state != SegmentState::Free;
+        let has_groups = whole().any(|header| is_used(header) || header.emptied > 0);
         let damaged = headers.iter().enumerate().filter(|(_, header)| header.whole().is_none());
-        for (index, _) in damaged {
+        for (index, header) in damaged {
             let id = SegmentId::new(index);
             // A generation that the segment has not had, if nothing in it can be read.
             self.segments[index].generation = newest.unwrap_or_default();
             let pages = self.read([(id, 0, self.set.segment_pages())])?;
-            if let Some(bytes) = pages.first() {
-                self.take_doubtful(id, bytes);
+            let Some(bytes) = pages.first() else { continue };
+            let found = self.take_doubtful(id, bytes);
+            let is_expected = has_groups && can_read(header);
+            self.damaged_headers += u64::from(found.is_some() || is_expected);
+            // The first group of a generation follows the header: where an older one stands, a
+            // newer generation may have begun.
+            if found == Some(false) || found.is_none() && is_expected {
+                self.gone.insert(id);
             }
         }
         Ok(())
     }
 
-    fn take_doubtful(&mut self, id: SegmentId, bytes: &SegmentBytes) {
+    /// Takes in what a segment without a header holds; returns whether its first group is there,
+    /// and nothing if no group is.
+    fn take_doubtful(&mut self, id: SegmentId, bytes: &SegmentBytes) -> Option<bool> {
         let own = |home: &Home| *home == self.set.home(id, home.generation);
         let footer = bytes.data.get(self.set.footer_page() as usize * PAGE..);
         let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
         let hidden_before = self.hiding.clone();
-        let of_groups = self.groups_in(id, None, bytes);
-        let of_groups = of_groups.iter().map(|(header, ..)| header.home.generation).max();
+        let groups = self.groups_in(id, None, bytes);
+        let of_groups = groups.iter().map(|(header, ..)| header.home.generation).max();
         let of_footer = footer.as_ref().map(|footer| footer.home.generation);
-        let Some(generation) = of_groups.max(of_footer) else { return };
-        self.damaged_headers += 1;
+        let generation = of_groups.max(of_footer)?;
+        let is_first = |group: &GroupHeader| group.page == 1 && group.home.generation == generation;
+        let has_first = groups.iter().any(|(header, ..)| is_first(header));
         if of_footer == Some(generation) {
             // The footer names all groups: none is hidden.
             self.hiding = hidden_before;
@@ -672,7 +699,7 @@ impl<I: Io> SegmentReading<'_, I> {
             self.segments[id.index()].usage = SegmentUse::Begun;
             let Footer { groups, records, .. } = footer;
             self.ended.insert(id, SegmentRecords { groups, records });
-            return;
+            return Some(has_first);
         }
         for (header, mut records, whole) in self.groups_in(id, Some(generation), bytes) {
             self.durable = self.durable.max(header.durable);
@@ -681,6 +708,7 @@ impl<I: Io> SegmentReading<'_, I> {
             let found = LooseGroup { segment: id, records, whole, page };
             self.loose.entry(header.number).or_insert(found);
         }
+        Some(has_first)
     }
 
     /// The groups of a generation that a segment holds, or of any, wherever they stand. Each begins

@@ -547,6 +547,19 @@ impl World {
         self.check_found(&read.map(value).collect());
     }
 
+    /// Whether what a read has brought of a tenant's sectors is as new as what was durable.
+    pub fn is_durable<'a>(
+        &self,
+        tenant: u16,
+        mut read: impl Iterator<Item = (u64, &'a [u8])>,
+    ) -> bool {
+        read.all(|(sector, bytes)| {
+            let known = &self.sectors[&(tenant, sector)];
+            let value = value_of(bytes, &self.context);
+            known.versions[known.durable..].iter().any(|one| one.values.contains(&value))
+        })
+    }
+
     /// Checks what a read has brought of a tenant's sectors after a kill.
     pub fn check_kept_sectors<'a>(&self, tenant: u16, read: impl Iterator<Item = (u64, &'a [u8])>) {
         let value = |(sector, bytes)| ((tenant, sector), value_of(bytes, &self.context));
