@@ -257,10 +257,17 @@ impl StatusMaker {
         let recent = Counted::all(*counts, meter).since(&before.counted);
         let goal = facts.promise.map(|promise| promise.evaluate(&recent));
         let losses = engine.losses(tenant);
-        let loss = |reason: LossReason| LossCount {
-            reason: reason.word().to_owned(),
-            blocks: losses.blocks(reason),
-            dirty: losses.dirty(reason),
+        let loss = |reason: LossReason| {
+            // The engine decides no more when the log has failed.
+            let with_log = match reason {
+                LossReason::Device => blocks.lost_with_log(tenant),
+                _ => 0,
+            };
+            LossCount {
+                reason: reason.word().to_owned(),
+                blocks: losses.blocks(reason) + with_log,
+                dirty: losses.dirty(reason) + with_log,
+            }
         };
         let requests = |(kind, before): (RequestKind, &Latencies)| {
             request_status(kind, meter.kind(kind), before)

@@ -28,6 +28,11 @@ impl BlockServer {
         self.bypass.lost_runs(tenant)
     }
 
+    /// Dirty blocks of a tenant that were lost with the log: the count only rises.
+    pub fn lost_with_log(&self, tenant: TenantId) -> u64 {
+        self.bypass.lost_blocks(tenant)
+    }
+
     /// Losses of a tenant's content that was answered and that no flush had made durable. A flush
     /// does not fail because of them: which clients are to be told is the caller's to know.
     pub fn losses(&self, tenant: TenantId) -> KnownLosses {

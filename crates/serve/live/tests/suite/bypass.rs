@@ -399,6 +399,7 @@ fn thousands_of_changes_of_one_page_end_one_after_another() {
     assert_eq!(world.errors[0], 3000);
     write(&mut world, 0, 3, false);
     assert_eq!(world.server.lost_runs(TenantId(0)), vec![]);
+    assert_eq!(world.server.lost_with_log(TenantId(0)), 1, "it is overwritten, and counted");
     world.may_fail = false;
     world.read_all();
 }

@@ -178,6 +178,11 @@ impl Bypass {
         Some(VolumePassage { passage, rescued, lost })
     }
 
+    /// Dirty blocks of a tenant that were lost with the log, overwritten since or not.
+    pub fn lost_blocks(&self, tenant: TenantId) -> u64 {
+        self.volumes.get(tenant.index()).map_or(0, BypassedVolume::lost)
+    }
+
     /// Runs of a tenant's blocks whose content is lost.
     pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
         self.passing.lost(tenant).into_iter().flat_map(LostBlocks::runs).collect()
@@ -364,6 +369,7 @@ impl Bypass {
             match event {
                 RescueEvent::Lost { tenant, number, durable } => {
                     self.passing.lose(tenant, number, !durable);
+                    self.volumes[tenant.index()].note_lost();
                     self.lost.extend((!durable).then_some(tenant));
                 }
                 RescueEvent::BlockEnded { tenant, number } => {

@@ -37,12 +37,13 @@ pub struct BypassedVolume {
     id: VolumeId,
     stage: BypassStage,
     waiting: VecDeque<BlockRequest>,
+    lost: u64,
 }
 
 impl BypassedVolume {
     /// A volume of which nothing is rescued yet.
     pub fn new(id: VolumeId) -> BypassedVolume {
-        BypassedVolume { id, stage: BypassStage::Rescuing, waiting: VecDeque::new() }
+        BypassedVolume { id, stage: BypassStage::Rescuing, waiting: VecDeque::new(), lost: 0 }
     }
 
     /// What becomes of its requests.
@@ -56,6 +57,16 @@ impl BypassedVolume {
     /// Whether that changes no more.
     pub fn is_settled(&self) -> bool {
         self.passage() != Passage::Waits
+    }
+
+    /// Content of a block could not be read, and is lost.
+    pub fn note_lost(&mut self) {
+        self.lost += 1;
+    }
+
+    /// Blocks whose content was lost, overwritten since or not.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// All of its content is rescued.
