@@ -12,7 +12,7 @@ from cachewright.cli import output
 from cachewright.cli.progress import progress
 from cachewright.fleet.cases import run_tasks
 from cachewright.tables import measures
-from cachewright_lab import reproduce, tasks
+from cachewright_lab import digest, reproduce, tasks, took
 from cachewright_lab.report import claimed, reproduced
 from cachewright_lab.reproduce import claims
 
@@ -45,13 +45,18 @@ def run(
     listed = claims.read(what.setup.folder)
     for sentence in reproduced.remarks(what.setup):
         output.note(sentence)
+    if traces is not None:
+        output.note(took.told(what, digest.read(what.setup.folder / digest.FILE, paper)))
     if how is not None:
         wanted = [one.name for one in what.figures]
         figures = tasks.figures(paper, wanted, quick=quick, specs=specs, traces=traces)
         with progress() as on_progress:
             run_tasks(figures, out, "figures", how, on_progress)
-    with progress() as on_progress:
+    fresh = what.setup.whole and how is None and took.is_fresh(out)
+    with progress() as on_progress, took.measured() as clock:
         reproduce.run(what, out=out, threads=threads, progress=on_progress)
+    if fresh:
+        took.note(what, clock, out)
     for one in reproduced.tables(what):
         _show(one)
     found = reproduced.measured(what, every=figure is None)

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from cachewright import words
@@ -31,6 +32,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Took:
+    """What the run of a figure took that found nothing in its folder."""
+
+    # Of processors.
+    seconds: float
+    # Of its traces, each once, up to where the figure stops.
+    requests: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeptFigure:
     """Where the numbers of a figure come from, and a digest of them."""
 
@@ -41,6 +52,8 @@ class KeptFigure:
     # Digest of all numbers.
     numbers: str
     traces: Traces
+    # Absent where another run had left results in the folder.
+    took: Took | None = None
 
 
 @dataclass
@@ -53,10 +66,17 @@ class Kept:
     # Digests of the tables on the page, by the names of their blocks.
     tables: dict[str, str] = field(default_factory=dict)
 
-    def take(self, run: Measured, named: Iterable[str], tables: Mapping[str, str]) -> None:
+    def take(
+        self,
+        run: Measured,
+        named: Iterable[str],
+        tables: Mapping[str, str],
+        took: Mapping[str, Took] = MappingProxyType({}),
+    ) -> None:
         """Put a run's figures in place of those kept: numbers of these names, tables by their text.
 
-        `tables` is the text of the run's tables on the page, by the names of their blocks.
+        `tables` is the text of the run's tables on the page, by the names of their blocks; `took`
+        what figures took.
         """
         for figure, where in run.figures.items():
             self.figures[figure] = KeptFigure(
@@ -64,6 +84,7 @@ class Kept:
                 specs=where.specs,
                 numbers=numbers(run, figure),
                 traces=where.traces,
+                took=took.get(figure),
             )
         own = {name: run.measures[name] for name in named if name in run.measures}
         self.measures = _other(self.measures, run) | own

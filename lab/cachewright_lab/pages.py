@@ -25,7 +25,7 @@ from cachewright import Error, words
 from cachewright._native import SpecError
 from cachewright.tables import measures
 from cachewright.tables.measures import GIVEN, Measured, Shown
-from cachewright_lab import digest, pictures
+from cachewright_lab import digest, pictures, took
 from cachewright_lab.digest import Digest, Kept
 from cachewright_lab.report.tables import Table, markdown
 from cachewright_lab.reproduce import claims, measured, specs
@@ -394,7 +394,7 @@ def accept(root: Path, folder: Path) -> Path:
     kept.drop([name for name in kept.figures if name not in paper.figures()])
     shown = tables(paper, run)
     named = {name for claim in paper.claims for _, name in _named(claim)}
-    kept.take(run, named, shown)
+    kept.take(run, named, shown, took.read(folder))
 
     def taken(what: str, body: str) -> str:
         if not _is_table(what):

@@ -62,12 +62,12 @@ def measured(what: Study, *, every: bool) -> Measured:
     found = Measured(what.setup.folder.name)
     pairs: list[tuple[str, float]] = []
     drawn = [
-        (figure.name, _workloads(part, figure), _tables_of(study.shown(part, figure)))
+        (figure.name, workloads_of(part, figure), _tables_of(study.shown(part, figure)))
         for study, part, figure in _each(what)
     ]
     if every:
         together = [one for name, part in parts(what) for one in KINDS[name].shared(part)]
-        named = {one.name: one for _, part in parts(what) for one in _workloads(part)}
+        named = {one.name: one for _, part in parts(what) for one in workloads_of(part)}
         drawn.append((ALL, list(named.values()), together))
     for figure, workloads, own in drawn:
         found.figures[figure] = provenance(what.setup, figure, workloads)
@@ -77,7 +77,7 @@ def measured(what: Study, *, every: bool) -> Measured:
     return found
 
 
-def _workloads(part: Study, figure: FigureSpec | None = None) -> Sequence[Workload]:
+def workloads_of(part: Study, figure: FigureSpec | None = None) -> Sequence[Workload]:
     """Return the traces of a figure or a study: its own where it has some beside the paper's."""
     alone: Sequence[Workload] = getattr(figure, "own", ())
     shared: Sequence[Workload] = getattr(part, "workloads", part.setup.workloads)

@@ -131,6 +131,11 @@ class DriveMixes:
         """Return how many mixes were replayed."""
         return len(self.outcomes)
 
+    def stop_ns(self, figure: DriveFigure) -> int | None:
+        """Return when tenants of a figure stop, in time of the traces."""
+        stop = self.machines[figure.setting.machine].get("tenant", {}).get("stop")
+        return None if stop is None else _native.parse_duration(stop)
+
     def found(self, figure: DriveFigure, mix: Mix, scheme: Scheme) -> list[Outcome]:
         """Return a mix under a scheme, once or by seed."""
         return self.of(figure.setting, mix, scheme, figure.seeds)

@@ -22,6 +22,7 @@ from cachewright.traces import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.types import Columns
+    from cachewright_lab.reproduce.specs import Workload
 
 MANIFEST = "volumes.toml"
 LOAD = "load"
@@ -142,8 +143,32 @@ def reach_bytes(path: Path) -> int:
     return max(ends, default=0)
 
 
-def _batches(path: Path) -> Iterator[Columns]:
-    options = TraceOptions(format="synth" if path.suffix == STACK_SUFFIX else None)
-    reader = traces.open_trace(path, options)
+def requests(workload: Workload, stop_ns: int | None = None) -> int:
+    """Return how many requests a trace has, those before `stop_ns` alone; of its load all."""
+    table = workload.table
+    options = tuple(sorted(table.get("options", {}).items()))
+    found = _count(workload.path, stop_ns, table.get("format"), options)
+    return found + (0 if workload.load is None else _count(workload.load, None))
+
+
+@cache
+def _count(
+    path: Path,
+    stop_ns: int | None,
+    kind: str | None = None,
+    options: tuple[tuple[str, str], ...] = (),
+) -> int:
+    first, found = None, 0
+    for times, *_ in _batches(path, kind, dict(options)):
+        first = int(times[0]) if first is None else first
+        found += len(times) if stop_ns is None else int((times - first < stop_ns).sum())
+    return found
+
+
+def _batches(
+    path: Path, kind: str | None = None, options: Mapping[str, str] | None = None
+) -> Iterator[Columns]:
+    kind = "synth" if path.suffix == STACK_SUFFIX else kind
+    reader = traces.open_trace(path, TraceOptions(format=kind, options=options or {}))
     while len((columns := reader.read(traces.BATCH))[0]):
         yield columns
