@@ -142,6 +142,13 @@ def test_a_drive_is_replayed_twice_and_the_tables_say_both(folder: Path) -> None
     )
     assert written[0] > written[1]
     assert parts[0] < parts[1]
+    beside = "one/beside/journal, {}/{}"
+    later = "parts 4 to 10, least beside the best of the others"
+    assert measures[beside.format("none", "parts 1 to 2 beside none")] == 0
+    assert measures[beside.format("none", later)] < measures[beside.format("2r", later)]
+    ratio = measures["one/responses/journal, 2r/p50, us"]
+    ratio /= measures["one/responses/journal, none/p50, us"]
+    assert measures[beside.format("2r", "p50 beside none")] == pytest.approx(ratio - 1, abs=1e-9)
 
 
 def test_a_manifest_may_name_what_another_study_has(folder: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api, words
@@ -342,7 +342,7 @@ def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
         case "metadata":
             return [_metadata(what, figure, op), *_overheads(what, figure, op)]
         case "lifetimes":
-            return [_lifetimes(what, figure, op)]
+            return [_lifetimes(what, figure, op), *_lifetimes_beside(what, figure, op)]
         case "ablation":
             tables = [_extra(what, figure, op), _averages(what, figure, op)]
             return [*tables, *_pairs(what, figure, op)]
@@ -594,16 +594,49 @@ def _lifetimes(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     """Figure 1 as numbers: how long pages live that a scheme places with the short-lived."""
     rows = []
     for name, scheme in product(_names(what, figure), figure.schemes):
-        place = _names(what, figure).index(name)
-        case = what.cases(figure, scheme, op)[place]
-        streams = [one for one in case.streams if one.stream == SHORT]
-        bins = [(most, user) for one in streams for most, user, _ in one.lifetimes or () if user]
+        bins = _bins(what, figure, (name, scheme), op)
         total = sum(user for _, user in bins)
         rows.append([name, scheme.title, words.count(total), *_quantiles(bins, total)])
     headers = ["trace", "scheme", "pages of the host"]
     headers += [f"{share:.0%} live up to" for share in QUANTILES]
     title = _at("lifetimes of pages placed as short-lived, in page writes of the host", op)
     return plain(figure.heading, title, headers, rows, 2, op)
+
+
+def _bins(
+    what: Amplified, figure: SchemesSpec, case: tuple[str, Scheme], op: str
+) -> list[tuple[int | None, int]]:
+    """Return how many pages called short live up to which bounds, of one trace and scheme."""
+    name, scheme = case
+    found = what.cases(figure, scheme, op)[_names(what, figure).index(name)]
+    streams = [one for one in found.streams if one.stream == SHORT]
+    return [(most, user) for one in streams for most, user, _ in one.lifetimes or () if user]
+
+
+def _lifetimes_beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    """How long nine of ten pages called short live at most, by the learned scheme and a rule.
+
+    Nothing where the figure names neither; traces of which a scheme calls no page short are left
+    out of the geometric mean.
+    """
+    if figure.base is None or figure.learned is None:
+        return []
+    titles = {scheme.title: scheme for scheme in figure.schemes}
+    rows, quotients = [], []
+    for name in _names(what, figure):
+        ends = []
+        for title in (figure.learned, figure.base):
+            bins = _bins(what, figure, (name, titles[title]), op)
+            ends.append(words.value_of(_quantiles(bins, sum(user for _, user in bins))[-1]))
+        own, other = ends
+        if own and other:
+            quotients.append(own / other)
+            rows.append([name, words.times(own, other)])
+    if quotients:
+        rows.append(["geometric mean", words.times(geometric_mean(quotients), 1.0)])
+    headers = ["trace", f"{QUANTILES[-1]:.0%} live up to, {figure.learned} by {figure.base}"]
+    title = _at("lifetimes of pages placed as short-lived, beside a rule", op)
+    return [plain(figure.heading, title, headers, rows, 1, f"{op}, beside")]
 
 
 def _quantiles(bins: Sequence[tuple[int | None, int]], total: int) -> list[str]:

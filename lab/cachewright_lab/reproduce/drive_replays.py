@@ -327,6 +327,8 @@ QUANTILES: dict[str, Of] = {
     "p99": lambda found: found.p99_ns,
     "p99.9": lambda found: found.p999_ns,
 }
+# The paper has twenty drive writes and says what changes after the fifth: parts before and after.
+EARLY, LATE = 2, range(3, PARTS)
 # Where each percentile stands on an axis of the share of requests that take longer.
 BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
 
@@ -355,6 +357,7 @@ def shown(what: DriveReplays, figure: ReplaysSpec) -> list[Table | Figure]:
         _bandwidth_chart(what, figure),
         _responses(what, figure),
         _responses_chart(what, figure),
+        _beside_others(what, figure),
     ]
     return found
 
@@ -429,6 +432,35 @@ def _responses(what: DriveReplays, figure: ReplaysSpec) -> Table:
     headers.append(f"mean beside {figure.base}")
     caption = "response times of the last part, at the trace's own times"
     return plain("", caption, headers, rows, 2, "responses")
+
+
+def _beside_others(what: DriveReplays, figure: ReplaysSpec) -> Table:
+    """Bandwidth of early and of later parts, and the middle response, beside other schemes."""
+    rows = []
+    for name in figure.workloads:
+        base = _base(figure)
+        parts = {
+            scheme: what.phase(scheme, name, timed=False).bandwidths() for scheme in figure.schemes
+        }
+        middle = {
+            scheme: what.phase(scheme, name, timed=True).total.p50_ns for scheme in figure.schemes
+        }
+        others = [scheme for scheme in figure.schemes if scheme.rule or scheme == base]
+        for scheme in figure.schemes:
+            early, early_base = (sum(parts[one][:EARLY]) for one in (scheme, base))
+            best = [
+                max((parts[one][at] for one in others if one != scheme), default=0.0)
+                for at in range(PARTS)
+            ]
+            worst = min(LATE, key=lambda at: parts[scheme][at] / best[at] if best[at] else 0.0)
+            least = words.change(parts[scheme][worst], best[worst])
+            change = words.change(middle[scheme], middle[base])
+            rows.append([name, scheme.title, words.change(early, early_base), least, change])
+    headers = ["trace", "scheme", f"parts 1 to {EARLY} beside {figure.base}"]
+    headers.append(f"parts {LATE[0] + 1} to {PARTS}, least beside the best of the others")
+    headers.append(f"p50 beside {figure.base}")
+    caption = f"bandwidth and the middle response beside {figure.base} and rules"
+    return plain("", caption, headers, rows, 2, "beside")
 
 
 def _responses_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
