@@ -28,6 +28,7 @@ from cachewright.stack import (
     Settings,
     SpecLike,
     StackOrTrace,
+    mapping,
     of_trace,
     pairs,
     stack_of,
@@ -123,11 +124,11 @@ def compare(
     """
     given = {"policy": policy, "capacity": capacity, "partition": partition}
     lists = {key: value for key, value in given.items() if value is not None}
-    if twice := [key for key in lists if key in (vary or {})]:
+    tried = {**mapping("vary", vary, '{"policy": ["lru", "arc"]}')}
+    if twice := [key for key in lists if key in tried]:
         raise _native.SpecError(
             f"`{twice[0]}`: found it in `vary` and as a keyword, expected one of them"
         )
-    tried = {**(vary or {})}
     for key, value in lists.items():
         tried[key] = value if isinstance(value, list | tuple) else [value]
     finder = Finder(policies)

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from zlib import crc32
 
 from cachewright._native import SpecError, Verdict
-from cachewright.stack import Settings, Stack, StackOrTrace
+from cachewright.stack import Settings, Stack, StackOrTrace, mapping
 
 PREFIX = "python:"
 POLICY_KEYS = ("policy", "cache.policy", "policy.name", "cache.policy.name")
@@ -61,7 +61,13 @@ class Finder:
     def __init__(self, policies: Policies | None = None) -> None:
         self.named: dict[str, MakeCachePolicy] = {}
         self.modules: dict[Path, ModuleType] = {}
-        for name, make in (policies or {}).items():
+        if isinstance(policies, list | tuple):
+            raise SpecError(
+                f"`policies`: found {policies!r}, expected a mapping such as "
+                '{"own": OwnPolicy} of classes written in Python; names of policies to compare '
+                'stand in `policy`, as in `policy=["lru", "arc"]`'
+            )
+        for name, make in mapping("policies", policies, '{"own": OwnPolicy}').items():
             self._check(name, make)
             self.named[name] = make
 
@@ -93,7 +99,7 @@ class Finder:
 
     def settings(self, settings: Settings | None) -> dict[str, Any]:
         """Return settings by dotted key with policies as text."""
-        given = dict(settings or {})
+        given = mapping("settings", settings, '{"cache.capacity": "64MiB"}')
         return {k: self.text(v) if k in POLICY_KEYS else v for k, v in given.items()}
 
     def vary(self, vary: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:

@@ -90,9 +90,22 @@ def _check_file(path: Path) -> None:
         raise SpecError(f"{path}: found {size}, expected a stack file (TOML) of at most {limit}")
 
 
+def mapping(keyword: str, value: Any, expected: str) -> Mapping[str, Any]:
+    """Return the mapping that a keyword was given, an empty one for none.
+
+    Errors: `SpecError` naming the keyword for anything else.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise SpecError(f"`{keyword}`: found {value!r}, expected a mapping such as {expected}")
+    return value
+
+
 def pairs(settings: Settings | None) -> list[tuple[str, str]]:
     """Return settings by dotted key as the text a command line would carry."""
-    return [(key, plain(value)) for key, value in (settings or {}).items()]
+    given = mapping("settings", settings, '{"cache.capacity": "64MiB"}')
+    return [(key, plain(value)) for key, value in given.items()]
 
 
 def vary_pairs(vary: Mapping[str, Sequence[Any]]) -> list[tuple[str, list[str]]]:

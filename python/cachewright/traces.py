@@ -324,13 +324,16 @@ def _unnamed_file() -> IO[bytes]:
 def columns_of(frame: pl.DataFrame, known: dict[str, int]) -> Columns:
     """Return a frame as columns; `known` gathers the names of volumes.
 
-    Typed times become nanoseconds: dates and times since 1970 (UTC), durations and times of day
-    since their zero. Errors: `SpecError` for a missing column, a column of another type, and a
+    Names with another unit, such as `time_s` and `offset_sectors`, are read as those of a CSV
+    header. Typed times become nanoseconds: dates and times since 1970 (UTC), durations and times of
+    day since their zero. Errors: `SpecError` for a missing column, a column of another type, and a
     value that is missing or no whole number from 0, with its row from 1.
     """
     import polars as pl
 
-    _check_names(frame)
+    missing = [name for name in COLUMNS[:VOLUME_COLUMN] if name not in frame]
+    if missing:
+        frame = _of_other_names(frame, missing)
     if "volume" not in frame:
         frame = frame.with_columns(volume=pl.lit("0"))
     names = _volume_names(frame["volume"])
@@ -346,11 +349,25 @@ def columns_of(frame: pl.DataFrame, known: dict[str, int]) -> Columns:
     )
 
 
-def _check_names(frame: pl.DataFrame) -> None:
-    missing = [name for name in COLUMNS[:VOLUME_COLUMN] if name not in frame]
-    if missing:
-        found = ", ".join(frame.columns)
-        raise SpecError(f"found columns {found}, expected also `{missing[0]}`")
+def _of_other_names(frame: pl.DataFrame, missing: Sequence[str]) -> pl.DataFrame:
+    """Return a frame whose columns are named with other units, with the columns of a trace."""
+    held = HeldInMemory(frame, as_it_is=True)
+    try:
+        has_times = open_trace(held.path, TraceOptions(FRAME_FORMAT)).has_times()
+    except SpecError:
+        has_times = False
+    # Requests without a column of times would count as made at once.
+    if not has_times:
+        also = ", ".join(f"`{name}`" for name in missing)
+        raise SpecError(
+            f"found columns {', '.join(frame.columns)}, expected also {also}, or names with "
+            "another unit such as `time_s`, `offset_sectors`, `length_sectors`; others take a map: "
+            '`Trace(frame, options={"columns": "time=...,op=...,offset=...,length=..."})`'
+        )
+    try:
+        return read_trace(Trace(held.path, FRAME_FORMAT))
+    except _native.TraceError as error:
+        raise SpecError(str(error).replace(held.path, FRAME)) from None
 
 
 def _times(times: pl.Series) -> np.ndarray[Any, np.dtype[np.uint64]]:

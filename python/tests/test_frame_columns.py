@@ -134,3 +134,47 @@ def test_the_products_own_frame_is_readable_as_parquet(tmp_path: Path) -> None:
     rows = cw.read_trace(frame)
     rows.write_parquet(tmp_path / "saved.parquet")
     assert cw.read_trace(tmp_path / "saved.parquet").equals(rows)
+
+
+SECTORS = pl.DataFrame(
+    {
+        "time_s": [0.0, 1.5],
+        "op": ["R", "write"],
+        "offset_sectors": [8, 16],
+        "length_sectors": [8, 1],
+    }
+)
+
+
+def test_columns_with_other_units_are_read_as_in_a_csv_header(tmp_path: Path) -> None:
+    SECTORS.write_csv(tmp_path / "t.csv")
+    rows = cw.read_trace(SECTORS)
+    assert rows.rows() == [(0, 4096, 4096, "read", "0"), (1_500_000_000, 8192, 512, "write", "0")]
+    assert rows.equals(cw.read_trace(tmp_path / "t.csv"))
+    cw.write_trace(SECTORS, tmp_path / "t.parquet")
+    assert rows.equals(cw.read_trace(tmp_path / "t.parquet"))
+    with pytest.raises(cw.SpecError, match=r"^frame: line 2, column 2: found `op x`"):
+        cw.read_trace(SECTORS.with_columns(op=pl.Series(["R", "x"])))
+
+
+@pytest.mark.parametrize(
+    ("frame", "missing"),
+    [
+        (ROWS.select("op"), "`time_ns`, `offset_bytes`, `length_bytes`, or"),
+        (SECTORS.drop("time_s"), "`time_ns`, `offset_bytes`, `length_bytes`, or"),
+        (ROWS.drop("time_ns"), "`time_ns`, or"),
+        (ROWS.drop("op"), "`op`, or"),
+    ],
+)
+def test_all_missing_columns_are_named(frame: pl.DataFrame, missing: str) -> None:
+    with pytest.raises(cw.SpecError, match=f"expected also {missing} names with another unit"):
+        cw.read_trace(frame)
+
+
+def test_a_list_where_a_mapping_belongs_is_refused_by_keyword() -> None:
+    wrong: Any = ["lru"]
+    for keyword, said in (("policies", 'policy=."lru", "arc".'), ("settings", "such as {")):
+        with pytest.raises(cw.SpecError, match=f"`{keyword}`: found .'lru'., .*{said}"):
+            cw.compare(ROWS, **{keyword: wrong})
+    with pytest.raises(cw.SpecError, match=r"`vary`: found .'lru'., expected a mapping"):
+        cw.compare(ROWS, wrong)

@@ -148,7 +148,8 @@ class Cache:
         names = list(getattr(requests, "columns", requests))
         missing = [name for name in ("offset_bytes", "length_bytes") if name not in names]
         if missing:
-            raise SpecError(f"found columns {', '.join(names)}, expected also `{missing[0]}`")
+            also = ", ".join(f"`{name}`" for name in missing)
+            raise SpecError(f"found columns {', '.join(names)}, expected also {also}")
         offset = _numbers("offset_bytes", requests["offset_bytes"])
         zeros = np.zeros(len(offset), dtype=np.uint64)
         if tenant is None and "tenant" in names:
