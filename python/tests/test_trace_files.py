@@ -266,3 +266,12 @@ def test_info_lists_all_volumes_as_json_and_the_busiest_as_rows(
     words = ["trace", "info", "many.csv", "--format", "alibaba", "--json"]
     volumes = json.loads(command(*words).out)["volumes"]
     assert [one["requests"] for one in volumes] == list(range(70, 0, -1))
+
+
+@pytest.mark.parametrize("verb", ["slice", "convert"])
+def test_the_file_to_write_may_be_named_by_out(traces: Path, command: Command, verb: str) -> None:
+    for words in (("--out", "one.csv", "a.csv"), ("a.csv", "--out=two.csv"), ("a.csv", "it.csv")):
+        answer = command("trace", verb, *words)
+        assert answer.status == 0, answer.err
+    texts = {(traces / name).read_text() for name in ("one.csv", "two.csv", "it.csv")}
+    assert texts == {(traces / "a.csv").read_text()}

@@ -36,6 +36,8 @@ option comes first. An existing file is replaced with `--force` alone, a file th
 """,
 )
 
+# Other commands name what they write by `--out`.
+Target = Annotated[Path, Parameter(name=["--target", "--out"], help="The file to write.")]
 To = Annotated[str | None, Parameter(name=["--to", "--to-format"])]
 ToOption = Annotated[list[str] | None, Parameter(name="--to-option", negative=())]
 
@@ -114,7 +116,7 @@ def head(
 @app.command
 def convert(
     source: Path,
-    target: Path,
+    target: Target,
     *,
     to: To = None,
     to_option: ToOption = None,
@@ -127,8 +129,6 @@ def convert(
     ----------
     source
         The trace.
-    target
-        The file to write.
     to
         Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
@@ -146,7 +146,7 @@ def convert(
 @app.command(name="slice")
 def slice_(
     source: Path,
-    target: Path,
+    target: Target,
     *,
     from_: Annotated[str, Parameter(name="--from")] = "0s",
     to_time: Annotated[str | None, Parameter(name="--to")] = None,
@@ -162,8 +162,6 @@ def slice_(
     ----------
     source
         The trace.
-    target
-        The file to write.
     from_
         Leave out requests before this time (`10s`).
     to_time
@@ -267,7 +265,7 @@ def merge(
 @app.command
 def synth(
     spec: Path,
-    target: Path,
+    target: Target,
     *,
     seed: int | None = None,
     to: To = None,
@@ -280,8 +278,6 @@ def synth(
     ----------
     spec
         The description (TOML).
-    target
-        The file to write.
     seed
         Use this seed instead of the description's.
     to
