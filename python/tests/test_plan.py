@@ -86,3 +86,11 @@ def test_a_tenant_without_a_goal_is_best_effort(stack: Path, command: Command) -
     other = command("plan", stack, "--set", "name=other", "--partition", "equal", "--out", "kept")
     assert other.status == 2
     assert "found the result of `plan` (" in other.err
+
+
+def test_plan_writes_its_page(stack: Path, command: Command) -> None:
+    answer = command("plan", stack, "--partition", "equal", "--report")
+    assert answer.status == 0, answer.err
+    assert "report: results/plan-plan/report.html" in answer.out
+    assert "<h1>plan: plan</h1>" in Path("results/plan-plan/report.html").read_text()
+    assert Path("results/plan-plan/plan.json").exists()

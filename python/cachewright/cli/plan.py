@@ -14,12 +14,13 @@ from cyclopts import Parameter
 
 from cachewright import api, words
 from cachewright._native import SpecError
-from cachewright.answers import PlanAnswer
+from cachewright.answers import FleetPlanAnswer, PlanAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.tables import conclusion, sizing
 
+REPORT_FILE = "report.html"
 flag = Flags("plan")
 
 Stack = Annotated[
@@ -55,6 +56,15 @@ class FleetArgs:
     """Replay the hosts, and those of simpler ways to place volumes; count the goals met."""
 
 
+@dataclass(frozen=True)
+class Files:
+    """Where a plan goes."""
+
+    out: Path | None
+    report: bool
+    force: bool
+
+
 def plan(
     stack: Stack,
     /,
@@ -62,6 +72,7 @@ def plan(
     size: SizeArgs | None = None,
     hosts: FleetArgs | None = None,
     out: Path | None = None,
+    report: options.On = False,
     force: options.Force = False,
     set: options.Set = None,
     threads: options.Threads = 0,
@@ -73,14 +84,19 @@ def plan(
     ----------
     out
         Folder for plan.json; of a fleet for fleet.json, placement.parquet and hosts/*.toml.
+    report
+        Also write report.html into the folder (`results/NAME-plan` if no folder is named).
     force
         Replace the plan of another stack in the folder.
 
     """
     how = options.shown(show)
     hosts = hosts or FleetArgs()
+    if out is None and report:
+        out = Path("results") / f"{stack.stem or 'stack'}-plan"
+    to = Files(out, report, force)
     if hosts.fleet:
-        _plan_fleet(stack, size, hosts, set, out=out, force=force, threads=threads, how=how)
+        _plan_fleet(stack, size, hosts, set, to=to, threads=threads, how=how)
         return
     if hosts.grow or hosts.replay:
         found = "--grow" if hosts.grow else "--replay"
@@ -95,6 +111,7 @@ def plan(
             progress=on_progress,
             **flag.given(size or SizeArgs()),
         )
+    page = _page(to, answer)
     if how.json:
         output.print_json(answer)
         return
@@ -102,8 +119,7 @@ def plan(
         output.print_csv(sizing.records(answer))
         return
     _show(answer)
-    if out is not None:
-        output.say(f"result: {out}")
+    _say_files(to, page)
     output.follow(_next_command(stack, set, answer))
 
 
@@ -113,8 +129,7 @@ def _plan_fleet(
     hosts: FleetArgs,
     set: list[str] | None,
     *,
-    out: Path | None,
-    force: bool,
+    to: Files,
     threads: int,
     how: options.ShowArgs,
 ) -> None:
@@ -130,20 +145,42 @@ def _plan_fleet(
             file,
             grow=plan_fleet.grown(hosts.grow),
             replay=hosts.replay,
-            out=out,
-            force=force,
+            out=to.out,
+            force=to.force,
             threads=threads,
             progress=on_progress,
         )
+    page = _page(to, answer)
     if how.json:
         output.print_json(answer)
     elif how.csv:
         output.print_csv([table_of(volume) for volume in answer.volumes])
     else:
         plan_fleet.show(answer)
-        if out is not None:
-            output.say(f"result: {out}")
-        output.follow(plan_fleet.next_command(file, out, answer))
+        _say_files(to, page)
+        output.follow(plan_fleet.next_command(file, to.out, answer))
+
+
+def _page(to: Files, answer: PlanAnswer | FleetPlanAnswer) -> Path | None:
+    """Write the page of a plan into its folder, if that is asked for."""
+    if to.out is None or not to.report:
+        return None
+    from cachewright.report import placed, planned, write_page
+
+    if isinstance(answer, PlanAnswer):
+        figures = planned.figures(answer)
+        text = planned.page(answer, figures)
+    else:
+        figures = placed.figures(answer)
+        text = placed.page(answer, figures)
+    return write_page(text, figures, to.out / REPORT_FILE)
+
+
+def _say_files(to: Files, page: Path | None) -> None:
+    if to.out is not None:
+        output.say(f"result: {to.out}")
+    if page is not None:
+        output.say(f"report: {page}")
 
 
 def _show(answer: PlanAnswer) -> None:
