@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 import pytest
 from browser import chromium, window
-from fixtures import LOOP, Command, fits_schema, frame
+from fixtures import LOOP, Command, fits_schema, frame, trace_text
 
 import cachewright
 from cachewright import api
@@ -210,6 +210,22 @@ def test_an_interrupt_ends_a_stream_with_what_was_read(folder: Path) -> None:
     assert running.returncode == 0, err.decode()
     assert "report: observed/report.html" in out.decode()
     assert json.loads(Path("observed/workload.json").read_text())["requests"] > 0
+
+
+def test_a_bad_record_of_a_stream_leaves_the_page_of_what_came_before(folder: Path) -> None:
+    text = trace_text(1, 3000) + "no,request\n"
+    running = observed()
+    out, err = running.communicate(text.encode())
+    assert running.returncode == 2
+    assert "line 3001" in err.decode()
+    assert "--on-bad-record skip counts such records" in err.decode()
+    assert "report: observed/report.html" in out.decode()
+    assert 2700 <= json.loads(Path("observed/workload.json").read_text())["requests"] <= 3000
+    assert "# Set `backing` to the device" in Path("observed/stack.toml").read_text()
+    skipping = observed("--on-bad-record", "skip")
+    skipping.communicate(text.encode())
+    assert skipping.returncode == 0
+    assert json.loads(Path("observed/workload.json").read_text())["requests"] == 3000
 
 
 def test_the_same_trace_gives_the_same_bytes(folder: Path, command: Command) -> None:

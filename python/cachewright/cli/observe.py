@@ -17,7 +17,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import documents, targets, words
-from cachewright._native import RunError, SpecError, parse_duration
+from cachewright._native import RunError, SpecError, TraceError, parse_duration
 from cachewright.answers import WorkloadAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
@@ -28,6 +28,7 @@ STACK_FILE, REPORT_FILE = "stack.toml", "report.html"
 NS_PER_S = 1e9
 # How often the thread that waits looks for an interrupt, in seconds.
 TICK = 0.2
+SKIP = "--on-bad-record skip"
 
 Report = Annotated[bool, Parameter(negative=(), show_default=False)]
 
@@ -134,25 +135,33 @@ def observe(
     except KeyboardInterrupt:
         raise SpecError(f"{source}: found no request before the interrupt") from None
     observer.start()
-    _follow(observer, out, period, ends, backing)
+    failed = _follow(observer, out, period, ends, backing)
     found = observer.end()
+    if failed is not None and not found.requests:
+        raise failed
     _keep(found, out, backing)
     _draw(out)
     show(found, out, out / REPORT_FILE)
+    if failed is not None:
+        # The page is of what was read before.
+        raise type(failed)(f"{failed}; {SKIP} counts such records and reads on")
     if trace is None or not trace.given():
         output.follow(tables.follows(found))
 
 
 def _follow(
     observer: observing.Observer, out: Path, period: float, ends: float | None, backing: str | None
-) -> None:
-    """Write what is known every period, until the trace ends, the time is over, or Ctrl-C."""
+) -> TraceError | None:
+    """Write what is known every period, until the trace ends, the time is over, or Ctrl-C.
+
+    Returns what reading the trace failed with.
+    """
     due = time.monotonic() + period
     try:
         while not observer.wait(TICK):
             now = time.monotonic()
             if ends is not None and now >= ends:
-                return
+                return None
             if now >= due and observer.requests:
                 _keep(observer.answer(), out, backing)
                 _draw(out)
@@ -161,6 +170,9 @@ def _follow(
                 due = now + period
     except KeyboardInterrupt:
         output.note("interrupted: what was read until now")
+    except TraceError as error:
+        return error
+    return None
 
 
 def show(found: WorkloadAnswer, folder: Path, page: Path) -> None:

@@ -134,6 +134,9 @@ def stack(found: WorkloadAnswer, backing: str | None = None) -> str:
             "",
         ]
     lines += ["[[tenant]]", f"name = {json.dumps(name)}"]
+    if backing is None and is_stream(found):
+        # A stream tells a number of its device at most.
+        lines.append("# Set `backing` to the device of the volume that was observed.")
     if backing is not None or is_stream(found):
         lines.append(f"backing = {json.dumps(backing or '/dev/' + name)}")
     if not is_stream(found):
