@@ -222,3 +222,35 @@ def test_auto_of_a_server_is_replayed_as_the_policy_it_serves_by(tmp_path: Path)
     replayed = advising.advise(stack)
     assert replayed.present.policy == "duel-x"
     assert {"access-frequency", "duel-x", "lru"} <= {case.policy for case in replayed.cases}
+
+
+IN_TIME = "b: the goal of p99 2ms is "
+DEVICES = '[device.cache]\nmodel = "ram"\n[device.backing]\nmodel = "fixed-latency"\n'
+LIVE = '[serve]\ndevices = ["cache.img"]\nlisten = ["unix:s.sock"]\n'
+
+
+@pytest.mark.parametrize(
+    ("tables", "note", "met"),
+    [
+        (LIVE, f"{IN_TIME}not judged", "of 1 goal in hit ratio"),
+        (DEVICES, f"{IN_TIME}judged in each cache tried", "of 2 goals"),
+    ],
+)
+def test_goals_in_response_times_are_judged_or_said_not_to_be(
+    stack: Path, command: Command, tables: str, note: str, met: str
+) -> None:
+    text = stack.read_text().replace('"a.csv"\n', '"a.csv"\nbacking = "a"\ngoal_hit_ratio = 0.5\n')
+    text += 'backing = "b"\ngoal_p99 = "2ms"\n'
+    if tables == DEVICES:
+        text = text.replace('backing = "a"\n', "").replace('backing = "b"\n', "")
+    stack.write_text(text + tables)
+    small = ("--policy", "lru", "--partition", "equal", "--capacity", "256KiB")
+    found = command("advise", stack, *small)
+    assert found.status == 0, found.err
+    assert note in found.err
+    assert met in found.out
+    assert "all goals in hit ratio: " in found.out
+    run = command("run", stack, "--report")
+    is_said = tables == LIVE
+    assert (note in run.err) == is_said
+    assert (note in Path("results/two/report.html").read_text()) == is_said

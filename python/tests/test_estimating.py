@@ -144,7 +144,7 @@ def test_estimates_of_sizes_and_quotas_are_near_a_replay(divided: Sampled) -> No
     needed = divided.replayed(cache__capacity=f"{2 * goal.needed_bytes // BLOCK} blocks")[1]
     assert needed == pytest.approx(0.45, abs=ERROR)
     assert any(line.startswith("more: ") and "than its quota" in line for line in found.advice)
-    assert any(line.startswith("all goals: ") for line in found.advice)
+    assert any(line.startswith("all goals in hit ratio: ") for line in found.advice)
 
 
 def test_a_shared_cache_is_estimated_as_one(tmp_path: Path, command: Command) -> None:
@@ -158,7 +158,7 @@ def test_a_shared_cache_is_estimated_as_one(tmp_path: Path, command: Command) ->
     (goal,) = found.goals
     assert goal.more_bytes is None
     assert any(line.endswith("to itself") for line in found.advice)
-    assert any(line.startswith("all goals: ") for line in found.advice)
+    assert any(line.startswith("all goals in hit ratio: ") for line in found.advice)
 
 
 def test_curves_are_no_ground_to_compare_schemes(divided: Sampled, command: Command) -> None:

@@ -49,6 +49,8 @@ def _workload(answer: RunAnswer) -> None:
     noted.of_tenants(tenants)
     for tenant in tenants:
         _times(tenant)
+    for sentence in summary.goals_not_judged(answer):
+        output.note(sentence)
 
 
 def _times(tenant: TenantFacts) -> None:

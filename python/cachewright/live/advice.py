@@ -48,7 +48,9 @@ def conclusion(found: AdviseAnswer) -> str:
         gain = f"hit ratio {_ratio(best)} instead of {ratio}"
         parts = [f"At {size} use {label(best)} instead of {label(now)}: {gain}"]
     if found.goals:
-        parts.append(f"It meets {best.goals_met} of {words.counted(len(found.goals), 'goal')}")
+        judged = sum(tenant.goal_met is not None for tenant in best.tenants)
+        in_time = "" if judged > len(found.goals) else " in hit ratio"
+        parts.append(f"It meets {best.goals_met} of {words.counted(judged, 'goal')}{in_time}")
     larger = [case for case in found.cases if case.capacity_bytes > now.capacity_bytes]
     if larger:
         most = max(larger, key=lambda case: (case.goals_met, case.hit_ratio))
@@ -90,8 +92,8 @@ def of_goal(goal: AdviseGoal) -> str:
 
 
 def of_all_goals(partition: str, size_bytes: int, present_bytes: int) -> str:
-    """Return the size that keeps all goals beside the present one."""
-    line = f"all goals: {words.size(size_bytes)} under {partition}"
+    """Return the size that keeps all goals in hit ratio beside the present one."""
+    line = f"all goals in hit ratio: {words.size(size_bytes)} under {partition}"
     difference = size_bytes - present_bytes
     if difference > 0:
         return f"{line}, {words.size(difference)} more than now"
@@ -127,7 +129,7 @@ def _of_plan(present: AdviseCase, plan: PlanAnswer) -> str:
     best = plan.best
     blocks = None if best is None else sizes[best]
     if best is None or blocks is None:
-        return f"no size keeps all goals under {' or '.join(sizes)}"
+        return f"no size keeps all goals in hit ratio under {' or '.join(sizes)}"
     return of_all_goals(best, blocks * plan.block_bytes, present.capacity_bytes)
 
 

@@ -383,8 +383,19 @@ def _answer(
         cases=tuple(tried),
         goals=tuple(goals),
         advice=tuple(advice.sentences(here, tried, goals, plan)),
-        notes=(*load.notes, advice.EMPTY),
+        notes=(*load.notes, *_beside_hit_ratios(present), advice.EMPTY),
     )
+
+
+def _beside_hit_ratios(present: RunAnswer) -> list[str]:
+    """Return which goals have no part in the sizes advised, or are not judged at all."""
+    if found := summary.goals_not_judged(present):
+        return found
+    return [
+        f"{name}: the goal of {goal} is judged in each cache tried; no size is advised for it, "
+        "since sizes are for hit ratios"
+        for name, goal in summary.measured_goals(present).items()
+    ]
 
 
 def _case(case: Case) -> AdviseCase:

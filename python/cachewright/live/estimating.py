@@ -166,7 +166,8 @@ def _advice(
     if goals and all(goal.needed_bytes is not None for goal in goals):
         size = _for_all_goals(status, tenants, goals)
         if size is None:
-            yield f"no size that the curves know keeps all goals under {status.partition}"
+            which = f"all goals in hit ratio under {status.partition}"
+            yield f"no size that the curves know keeps {which}"
         else:
             yield advice.of_all_goals(status.partition, size, present.capacity_bytes)
     yield from advice.of_smaller(present, best)
@@ -203,6 +204,13 @@ def _notes(status: LiveStatus, tenants: Sequence[Tenant]) -> Iterator[str]:
         if one.curve.trusted_bytes > 0:
             size = words.size(one.curve.trusted_bytes)
             yield f"{one.status.name}: the sample is too small for sizes below {size}"
+    for one in tenants:
+        goal = one.status.goal
+        if goal is not None and one.status.goal_hit_ratio is None:
+            yield (
+                f"{one.status.name}: `{goal.key}` is not judged: curves know hit ratios and no "
+                "response times"
+            )
     counted = {one.status.name for one in tenants}
     for left_out in status.tenants:
         if left_out.name not in counted:

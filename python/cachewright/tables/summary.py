@@ -109,6 +109,9 @@ def _timed_amplification(case: Case) -> float | None:
     return ranking.amplification(case) if case.timing else None
 
 
+# Keys of goals that are judged by measured response times, and what they promise.
+MEASURED_GOALS = {"goal_response": "mean", "goal_p99": "p99"}
+
 # Of cases on devices.
 DEVICE_MEASURES: tuple[Column[Case], ...] = (
     Column("worst slowdown", ranking.slowdown, words.ratio, "low"),
@@ -144,6 +147,27 @@ def goal(line: CaseTenant, block_bytes: int) -> str:
     if more is None or more <= 0:
         return f"{promised} missed"
     return f"{promised} missed, needs {words.size(more * block_bytes)} more"
+
+
+def measured_goals(answer: RunAnswer) -> dict[str, str]:
+    """Return by tenant the goals in measured response times, such as `p99 2ms`."""
+    found = {}
+    for tenant, facts in zip(answer.spec.get("tenant", ()), answer.tenants, strict=False):
+        for key, name in MEASURED_GOALS.items():
+            if tenant.get(key) is not None:
+                found[facts.name] = f"{name} {tenant[key]}"
+    return found
+
+
+def goals_not_judged(answer: RunAnswer) -> list[str]:
+    """Return which goals no case judges, since nothing in the stack takes time."""
+    if answer.spec.get("device"):
+        return []
+    return [
+        f"{name}: the goal of {goal} is not judged: a replay measures response times with "
+        "`[device]` tables alone"
+        for name, goal in measured_goals(answer).items()
+    ]
 
 
 def has_goal(line: CaseTenant) -> bool:
