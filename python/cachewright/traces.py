@@ -506,7 +506,7 @@ class Selection:
         if self.first is not None and self.first < 1:
             raise SpecError(f"`first`: found {self.first}, expected 1 or more")
         if self.to_ns is not None and self.to_ns <= self.from_ns:
-            begin, end = words.duration(self.from_ns), words.duration(self.to_ns)
+            begin, end = words.whole_duration(self.from_ns), words.whole_duration(self.to_ns)
             raise SpecError(
                 f"found a part from {begin} to {end}, expected an end after the beginning"
             )
@@ -620,7 +620,7 @@ class _Watched:
         found = ", ".join(os.fspath(path) for path in self.paths())
         end = words.duration(self.latest - self.origin)
         if selection.from_ns > self.latest - self.origin:
-            begin = words.duration(selection.from_ns)
+            begin = words.whole_duration(selection.from_ns)
             return (
                 f"{found}: found no request from {begin} on, expected a time up to {end}, "
                 "that of the last request"

@@ -141,6 +141,18 @@ def duration(time_ns: float | None) -> str:
     return Number(f"{time_ns:.0f}ns", time_ns)
 
 
+def whole_duration(time_ns: int) -> str:
+    """Return a duration in the largest unit of which it is a whole number, as it is written.
+
+    >>> whole_duration(100_000_000_000), whole_duration(120_000_000_000), whole_duration(1_500_000)
+    ('100s', '2min', '1500us')
+    """
+    for scale, unit in _TIMES:
+        if time_ns and time_ns % scale == 0:
+            return f"{time_ns // int(scale)}{unit}"
+    return f"{time_ns}ns"
+
+
 def clock(seconds: float) -> str:
     """Return whole seconds as `m:ss` or `h:mm:ss`."""
     minutes, rest = divmod(round(max(seconds, 0.0)), 60)

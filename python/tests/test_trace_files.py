@@ -86,7 +86,7 @@ def test_csv_that_is_written_is_what_was_read(folder: Path, command: Command) ->
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (["--from", "100s"], "a.csv: found no request from 1.67min on, expected a time up to 4s"),
+        (["--from", "100s"], "a.csv: found no request from 100s on, expected a time up to 4s"),
         (["--from", "3999ms", "--to", "3999001us"], ""),
         (["--from", "100us", "--to", "200us"], "a.csv: found no request in the part selected"),
         (["--from", "2s", "--to", "2s"], "found a part from 2s to 2s"),
@@ -275,3 +275,21 @@ def test_the_file_to_write_may_be_named_by_out(traces: Path, command: Command, v
         assert answer.status == 0, answer.err
     texts = {(traces / name).read_text() for name in ("one.csv", "two.csv", "it.csv")}
     assert texts == {(traces / "a.csv").read_text()}
+
+
+def test_head_shows_the_first_requests_as_text_json_and_csv(traces: Path, command: Command) -> None:
+    frame = cachewright.read_trace("a.csv", first=2)
+    assert json.loads(command("trace", "head", "a.csv", "--first", 2, "--json").out) == [
+        {**row, "op": str(row["op"])} for row in frame.to_dicts()
+    ]
+    text = command("trace", "head", "a.csv", "-n", 2, "--csv").out
+    columns = ("time_ns", "op", "offset_bytes", "length_bytes", "volume")
+    assert text == frame.select(columns).write_csv()
+    assert len(command("trace", "head", "a.csv", "--count", 2).out.splitlines()) == 3
+
+
+def test_a_time_is_said_in_the_unit_that_it_was_given_in(traces: Path, command: Command) -> None:
+    answer = command("trace", "slice", "a.csv", "s.csv", "--from", "100s")
+    assert "found no request from 100s on" in answer.err
+    answer = command("trace", "slice", "a.csv", "s.csv", "--from", "100s", "--to", "1500ms")
+    assert "found a part from 100s to 1500ms" in answer.err

@@ -36,6 +36,7 @@ option comes first. An existing file is replaced with `--force` alone, a file th
 """,
 )
 
+HEAD = ("time_ns", "op", "offset_bytes", "length_bytes", "volume")
 # Other commands name what they write by `--out`.
 Target = Annotated[Path, Parameter(name=["--target", "--out"], help="The file to write.")]
 To = Annotated[str | None, Parameter(name=["--to", "--to-format"])]
@@ -84,33 +85,43 @@ def head(
     paths: options.Parts,
     /,
     *,
-    count: Annotated[int, Parameter(name=["--count", "-n"])] = 10,
+    first: Annotated[int, Parameter(name=["--first", "--count", "-n"])] = 10,
+    show: options.ShowArgs | None = None,
     trace: TraceArgs | None = None,
 ) -> None:
     """Show the first requests.
 
     Parameters
     ----------
-    count
+    first
         How many.
 
     """
+    shown = options.shown(show)
     how = (trace or TraceArgs()).options()
     reader = traces.open_trace(options.whole(paths), how)
-    selection = traces.Selection(first=_natural("--count", count), volume=how.volume)
-    rows: list[tuple[str, ...]] = [("time_ns", "op", "offset_bytes", "length_bytes", "volume")]
-    for columns in traces.select(reader, selection, max(1, min(count, traces.BATCH))):
+    selection = traces.Selection(first=_natural("--first", first), volume=how.volume)
+    found: list[tuple[int, str, int, int, str]] = []
+    for columns in traces.select(reader, selection, max(1, min(first, traces.BATCH))):
         time_ns, offset, length, op, volume = (column.tolist() for column in columns)
         names = reader.volumes()
-        rows += [
-            (str(t), OPS[o], str(a), str(b), names[v])
+        found += [
+            (t, OPS[o], a, b, names[v])
             for t, o, a, b, v in zip(time_ns, op, offset, length, volume, strict=True)
         ]
+    if shown.is_data:
+        records = [dict(zip(HEAD, row, strict=True)) for row in found]
+        output.print_json(records) if shown.json else output.print_csv(records, HEAD)
+    else:
+        _show_head([HEAD, *(tuple(map(str, row)) for row in found)])
+    _skipped(*reader.skipped())
+    _notes(reader.notes())
+
+
+def _show_head(rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(len(row[index]) for row in rows) for index in range(4)]
     for t, o, a, b, v in rows:
         output.say(f"{t:>{widths[0]}}  {o:<{widths[1]}}  {a:>{widths[2]}}  {b:>{widths[3]}}  {v}")
-    _skipped(*reader.skipped())
-    _notes(reader.notes())
 
 
 @app.command
