@@ -94,3 +94,10 @@ def test_plan_writes_its_page(stack: Path, command: Command) -> None:
     assert "report: results/plan-plan/report.html" in answer.out
     assert "<h1>plan: plan</h1>" in Path("results/plan-plan/report.html").read_text()
     assert Path("results/plan-plan/plan.json").exists()
+
+
+def test_a_fleet_file_without_its_option_is_refused_by_it(traces: Path, command: Command) -> None:
+    Path("fleet.toml").write_text("[hosts]\ncount = 2\n")
+    answer = command("plan", "fleet.toml")
+    assert answer.status == 2
+    assert "fleet.toml: found `[hosts]`, a fleet file; expected `--fleet` with it" in answer.err

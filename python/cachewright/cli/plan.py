@@ -6,6 +6,7 @@ sizes are tried.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from cachewright.answers import FleetPlanAnswer, PlanAnswer
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
+from cachewright.stack import read
 from cachewright.tables import conclusion, sizing
 
 REPORT_FILE = "report.html"
@@ -101,6 +103,7 @@ def plan(
     if hosts.grow or hosts.replay:
         found = "--grow" if hosts.grow else "--replay"
         raise SpecError(f"{found}: found no `--fleet`, expected it: one cache has no hosts")
+    _refuse_fleet_file(stack)
     with progress() as on_progress:
         answer = api.plan(
             stack,
@@ -121,6 +124,16 @@ def plan(
     _show(answer)
     _say_files(to, page)
     output.follow(_next_command(stack, set, answer))
+
+
+def _refuse_fleet_file(stack: Path) -> None:
+    """Refuse a file of hosts, whose keys a stack does not have. Errors: `SpecError`."""
+    try:
+        tables = tomllib.loads(read(stack).text)
+    except tomllib.TOMLDecodeError:
+        return  # Refused, with its line, where the stack is read.
+    if "hosts" in tables:
+        raise SpecError(f"{stack}: found `[hosts]`, a fleet file; expected `--fleet` with it")
 
 
 def _plan_fleet(

@@ -44,7 +44,8 @@ def show(answer: FleetPlanAnswer) -> None:
     for table in placement.tables(answer):
         output.show(table)
     if left := placement.changes_left_out(answer):
-        output.say(f"{words.counted(left, 'change')} that move less: with --json")
+        move = "moves" if left == 1 else "move"
+        output.say(f"{words.counted(left, 'change')} that {move} less: with --json")
     output.conclude(placement.conclusion(answer))
 
 
