@@ -6,6 +6,7 @@ know: any name; the registries of the Rust rooms are the only place where they s
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from cyclopts import App, Parameter
 from cachewright import _native, registries, words
 from cachewright.answers import NamedSchemeEntry, SettingEntry
 from cachewright.cli import options, output
-from cachewright.tables import Column, Table
+from cachewright.tables import PIPE_WIDTH, Column, Table
 
 app = App(name="list", help="List what a stack file can use, such as policies and devices.")
 
@@ -79,10 +80,26 @@ def _needs(entry: registries.Entry) -> Sequence[str]:
     return () if isinstance(entry, NamedSchemeEntry) else entry.needs
 
 
+def _setting(one: SettingEntry) -> None:
+    """Print a setting as a paragraph: default, range and unit behind its name."""
+    default = words.setting(one.default)
+    unit = f" {one.unit}" if one.unit else ""
+    given = f" = {default}" if default else ""
+    _paragraph(f"  {one.name}{given}  ({one.accepted}{unit})  {one.doc}")
+
+
+def _paragraph(text: str) -> None:
+    lines = textwrap.wrap(
+        text, PIPE_WIDTH, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+    )
+    for line in lines:
+        output.say(line)
+
+
 def _entry(entry: registries.Entry) -> None:
-    output.say(f"{entry.name}: {entry.doc}")
+    _paragraph(f"{entry.name}: {entry.doc}")
     if entry.source:
-        output.say(f"  source: {entry.source}")
+        _paragraph(f"  source: {entry.source}")
     if _needs(entry):
         output.say(f"  needs: {', '.join(_needs(entry))}")
     if isinstance(entry, NamedSchemeEntry):
@@ -92,6 +109,12 @@ def _entry(entry: registries.Entry) -> None:
         return
     settings = entry.settings
     if not settings:
+        output.say()
+        return
+    if output.terminal() is None:
+        # A pipe has no width to which the table could be drawn.
+        for one in settings:
+            _setting(one)
         output.say()
         return
     columns: list[Column[SettingEntry]] = [
