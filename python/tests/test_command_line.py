@@ -105,7 +105,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["mrc", "a.csv", "--method", "shards-size", "--size", "3"], ["--size:", "3"]),
         (["mrc", "a.csv", "--out", "a.csv"], ["a.csv: found a file, expected a folder"]),
         (["plan", "stack.toml"], ["found no goal", "`goal_hit_ratio`", "at least one"]),
-        (["wa", "a.csv", "--op", "7"], ["--op", '`"7"`', "such as `7%`"]),
+        (["wa", "a.csv", "--op", "7"], ["--op", "`7`", "such as `7%,28%`"]),
         (["wa", "a.csv", "--op", "0%"], ["--op: found `0%`", "spare pages"]),
         (["wa", "a.csv", "--reserve", "1"], ["--reserve: found `1`", "from 2 to"]),
         (
@@ -343,6 +343,8 @@ def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command)
             assert entry["doc"][:30] in full
             for setting in entry["settings"]:
                 assert setting["name"] in full
+        # Each sentence is wrapped, other than on a terminal, which draws it as wide as it is.
+        assert max(map(len, full.splitlines())) <= 120
 
 
 def test_trace_commands_fit_together(traces: Path, command: Command) -> None:

@@ -107,3 +107,9 @@ def test_wa_writes_a_result_and_a_report(traces: Path, command: Command) -> None
     assert found.streams["user_pages"].sum() == 4 * one["user_pages"]
     assert found.lifetimes["user_pages"].sum() == 4 * one["user_pages"]
     assert found.best().write_amplification == found.cases["write_amplification"].min()
+
+
+def test_spare_space_without_a_percent_sign_is_refused(traces: Path, command: Command) -> None:
+    answer = command("wa", "a.csv", "--op", "7%,28")
+    assert answer.status == 2
+    assert "--op: found `28`, expected percentages such as `7%,28%`" in answer.err

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from cachewright import api
+from cachewright._native import SpecError
 from cachewright.answers import AmplificationAnswer
 from cachewright.cli import engine as engines
 from cachewright.cli import noted, options, output, parsing
@@ -83,6 +84,9 @@ def wa(
     """
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
+    for text in parsing.split_values(how.op) if how.op else ():
+        if not text.endswith("%"):
+            raise SpecError(f"--op: found `{text}`, expected percentages such as `7%,28%`")
     source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
         engines.alone(to, ("report", "figures"))
