@@ -131,6 +131,16 @@ def test_the_command_line_concludes_and_names_the_next_command(
     assert refused.out == "", "it is refused before anything runs"
 
 
+def test_the_capacity_of_the_answer_is_shown_first(traces: Path, command: Command) -> None:
+    sizes = "64KiB,2MiB,4MiB"
+    answer = command("compare", "a.csv", "--policy", "lru,arc", "--capacity", sizes)
+    shown = [line for line in answer.out.splitlines() if ": ranked by" in line]
+    assert [line.split(":")[0].removeprefix("capacity ") for line in shown] == [
+        "2MiB", "64KiB", "4MiB"
+    ]  # fmt: skip
+    assert "At 2MiB use " in answer.out
+
+
 def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
     Path("vols").mkdir()
     frame(LOOP).write_csv("vols/loop.csv")

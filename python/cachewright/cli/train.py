@@ -110,7 +110,7 @@ def show(found: Trained) -> None:
         f"first {words.count(answer.trained_pages)} of "
         f"{words.count(answer.trace_pages)} page writes "
         f"({words.count(answer.labelled_steps)} labelled, of "
-        f"{words.counted(answer.windows, 'window')}); short is up to "
+        f"{words.counted(answer.windows, 'window')}); lifetimes are short up to "
         f"{words.count(found.threshold)} page writes"
     )
     output.say()

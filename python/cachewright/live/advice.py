@@ -80,7 +80,9 @@ def of_goal(goal: AdviseGoal) -> str:
     found = f"{goal.name}: {words.ratio(goal.hit_ratio)} of the goal "
     found += f"{words.ratio(goal.goal_hit_ratio)}, {'met' if is_met else 'missed'}"
     if goal.needed_bytes is None:
-        return f"{found}; no quota keeps it, the best there is: {words.ratio(goal.best_hit_ratio)}"
+        return (
+            f"{found}; no quota keeps it; the best possible is {words.ratio(goal.best_hit_ratio)}"
+        )
     needed = f"{found}; needs {words.size(goal.needed_bytes)}"
     if goal.safe_bytes is not None and goal.safe_bytes > goal.needed_bytes:
         needed += f" (at most {words.size(goal.safe_bytes)} by the sample)"

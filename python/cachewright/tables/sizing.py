@@ -27,7 +27,7 @@ def alone(answer: PlanAnswer) -> Table[PlanTenant]:
             Column("tenant", lambda tenant: tenant.name),
             Column("goal", _goal, numeric=True),
             Column("cache", lambda tenant: _needed(tenant, block), numeric=True),
-            Column("best there is", lambda tenant: tenant.best_hit_ratio, words.ratio),
+            Column("best possible", lambda tenant: tenant.best_hit_ratio, words.ratio),
         ],
         answer.tenants,
     )
@@ -56,7 +56,7 @@ def together(answer: PlanAnswer) -> Table[PlanPartition] | None:
     columns: list[Column[PlanPartition]] = [
         Column("partition", lambda one: one.partition),
         Column("smallest cache", lambda one: _smallest(one, block), None, "low", numeric=True),
-        Column("of the perfect split", _times_of(answer.smallest_blocks), numeric=True),
+        Column("of the sum alone", _times_of(answer.smallest_blocks), numeric=True),
     ]
     if len(sized) > 1:
         least = min(sizes, default=None)

@@ -77,7 +77,7 @@ MEASURES: tuple[Column[Line], ...] = (
 # How far a partitioner moved quotas, and how often back: neither end is best.
 MOVES: tuple[Column[Line], ...] = (
     Column("quota moved per division", _moved_mean, words.percent),
-    Column("quota reversals", lambda line: line.turns, words.count),
+    Column("quota turns", lambda line: line.turns, words.count),
 )
 # Of the drive under the cache.
 FLASH_MEASURES: tuple[Column[CacheDrive], ...] = (
@@ -407,7 +407,7 @@ def rankings(answer: RunAnswer, rank: Rank | None = None) -> list[Ranking]:
     grouped = by_capacity(answer)
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
-    for title, cases in grouped:
+    for title, cases in _advised_first(answer, rank, grouped):
         ranked = sorted(cases, key=lambda c: (rank.key(c), -hit_ratio(c), flash_pages(c), c.case))
         if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
@@ -416,6 +416,16 @@ def rankings(answer: RunAnswer, rank: Rank | None = None) -> list[Ranking]:
         else:
             result.append(Ranking(title, ranked, len(ranked), rank))
     return result
+
+
+def _advised_first(
+    answer: RunAnswer, rank: Rank, grouped: list[tuple[str, list[Case]]]
+) -> list[tuple[str, list[Case]]]:
+    """Return the capacity of the answer before the others, which keep their order."""
+    if len(grouped) < 2:
+        return grouped
+    best = advised(answer, rank)
+    return sorted(grouped, key=lambda group: best not in group[1])
 
 
 def ranked(answer: RunAnswer, ranking: Ranking) -> Table[Case]:
@@ -494,9 +504,9 @@ def tenants(case: Case) -> Table[Line]:
     further.append(Column("quota", lambda one: one.quota_blocks * case.block_bytes, words.size))
     if any(one.states for one in own):
         further += [
-            Column("supply", lambda one: one.states and one.states.supply, words.percent),
-            Column("demand", lambda one: one.states and one.states.demand, words.percent),
-            Column("stable", lambda one: one.states and one.states.stable, words.percent),
+            Column("over quota", lambda one: one.states and one.states.supply, words.percent),
+            Column("under quota", lambda one: one.states and one.states.demand, words.percent),
+            Column("at quota", lambda one: one.states and one.states.stable, words.percent),
         ]
     keys = [key for key in case.settings if key != CAPACITY]
     title = f"{label(case, keys)}, {words.size(capacity_bytes(case))}"
