@@ -65,6 +65,9 @@ def test_a_drive_is_ranked_by_its_writes(drives: cachewright.Result) -> None:
     assert "over_provisioning" in [column.heading for column in table.columns], (
         "what was varied is a column"
     )
+    headings = [column.heading for column in table.columns]
+    # Beside what was varied, where no page cuts it off.
+    assert headings[headings.index("over_provisioning") + 1] == "write amplification"
     assert summary.best_case(answer).settings["flash.over_provisioning"] == "60%"
     assert "Use over_provisioning=60%: write amplification" in summary.conclusion(answer, rank)
 

@@ -16,6 +16,7 @@ import pytest
 from recorded import result_document, result_of
 
 from cachewright import RunError
+from cachewright.report import marks
 from cachewright.report.plots import printable
 
 NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -165,3 +166,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_what_charts_cannot_draw_is_replaced_wherever_it_stands() -> None:
     found = printable({"a\ud800": [("x\n", 1), math.inf, math.nan, 0.5], "b": None})
     assert found == {"a\ufffd": [["x\ufffd", 1], None, None, 0.5], "b": None}
+
+
+@pytest.mark.parametrize(
+    ("values", "domain"),
+    [([1.0, 3.0], [0.9, 3.1]), ([0.01, 1.0], [0.0, 1.0495]), ([2, 2], [1.9, 2.1])],
+)
+def test_no_mark_lies_on_the_edge_of_its_plot(values: list[float], domain: list[float]) -> None:
+    found = marks.around([*values, None]).to_dict()["domain"]
+    assert found == pytest.approx(domain)
+    assert found[0] < min(values)

@@ -100,8 +100,9 @@ def flash_by_hit_ratio(rows: Rows) -> Plot:
     policies = Series(
         "policy", distinct(rows, "policy"), "policy", "point", shaped=True, coloured=False
     )
-    x = alt.X("hit_ratio:Q").title("hit ratio").scale(zero=False, nice=True)
-    y = alt.Y("amplification:Q").title("write amplification").scale(zero=False, nice=True)
+    ratios, amplified = ([row[key] for row in rows] for key in ("hit_ratio", "amplification"))
+    x = alt.X("hit_ratio:Q", scale=marks.around(ratios)).title("hit ratio")
+    y = alt.Y("amplification:Q", scale=marks.around(amplified)).title("write amplification")
     tips = [
         Tip("case", "case"),
         HIT_RATIO,

@@ -7,7 +7,7 @@ its unit; the browser makes the texts from the numbers, so that a row is stored 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from cachewright.report.plots import (
 
 POINT_SIZE, DOT_SIZE = 40, 80
 LINE_WIDTH = 1.6
+# Room around the marks of a plot, as a share of what they span.
+MARGIN = 0.05
 # The share of a curve's fall that is left out at its flat start.
 BENT = 0.05
 WORKING_SET = "working set"
@@ -155,6 +157,16 @@ def layers(
     areas = alt.Chart(data(ranked)).mark_area(opacity=0.85)
     areas = areas.encode(x, y.stack("zero"), series.colour(), alt.Order("order:Q"))
     return Panel([tipped(areas, tips)], None, height, "", series.field, says=reading(rows, tips))
+
+
+def around(values: Iterable[float | None]) -> alt.Scale:
+    """Return a scale with room around the values, so that no mark lies on the edge of the plot."""
+    known = [value for value in values if value is not None]
+    low, high = min(known), max(known)
+    room = MARGIN * ((high - low) or abs(high) or 1.0)
+    # What is never negative gets no axis below zero.
+    least = min(low, max(low - room, 0.0)) if low >= 0 else low - room
+    return alt.Scale(domain=[least, high + room], zero=False, nice=True)
 
 
 def dots(

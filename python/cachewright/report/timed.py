@@ -193,8 +193,9 @@ def amplification(result: RunFrames) -> Figure | None:
     )
     told = 1 < len(others.names) <= len(SHAPES)
     time = alt.Axis(title="mean response", labelExpr=marks.MILLISECONDS_LABEL)
-    x = alt.X("ms:Q", axis=time).scale(zero=False, nice=True)
-    y = alt.Y("amplification:Q").title("write amplification").scale(zero=False, nice=True)
+    means, amplified = ([row[key] for row in rows] for key in ("ms", "amplification"))
+    x = alt.X("ms:Q", axis=time, scale=marks.around(means))
+    y = alt.Y("amplification:Q", scale=marks.around(amplified)).title("write amplification")
     tips = [Tip("case", "case"), Tip("mean response", "ms", "milliseconds")]
     tips += [Tip("p99 response", "p99", "milliseconds")]
     tips.append(Tip("write amplification", "amplification", "ratio"))

@@ -436,12 +436,14 @@ def ranked(answer: RunAnswer, ranking: Ranking) -> Table[Case]:
         return case.total
 
     keys = _columns_of_keys(answer)
-    columns: list[Column[Case]] = [
+    named: list[Column[Case]] = [
         tables.rank(cases),
         *(
             Column(head, policy_label if key == POLICY else _set_to(key))
             for key, head in zip(keys, _heads_of_keys(keys), strict=True)
         ),
+    ]
+    columns: list[Column[Case]] = [
         *(measure.on(total) for measure in measures([case.total for case in cases])),
         *_by_kind(cases),
         *_known(DEVICE_MEASURES, cases),
@@ -453,9 +455,11 @@ def ranked(answer: RunAnswer, ranking: Ranking) -> Table[Case]:
         columns += [
             Column(name, _hits_of(place), words.ratio, "high") for place, name in enumerate(names)
         ]
+    # What the rows are ranked by stands beside their names, where no page cuts it off.
+    columns.sort(key=lambda column: column.heading != ranking.rank.title)
     return Table(
         f"{ranking.title}: ranked by {ranking.ranked_by}",
-        columns,
+        [*named, *columns],
         cases,
         shown=ranking.shown,
         choice=lambda case: not is_bound(case),
