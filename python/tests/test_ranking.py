@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -151,13 +152,42 @@ def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
     answer = command("compare", "vols", "--policy", "lru,arc", "--capacity", "20KiB,400KiB")
     assert answer.status == 0, answer.err
     assert "2 volumes: what to use, and hit ratio at that size" in answer.out
-    assert "best policy: lru on 2; the sizes advised are" in answer.out
+    assert "best policy: several alike on 2; the sizes advised are" in answer.out
     assert "report: results/vols-compare/report.html" in answer.out
     curves = command("mrc", "vols")
     assert "nine tenths of all volumes' hits take" in curves.out
     assert "results/vols-mrc/answers.jsonl" in curves.out
     again = command("report", "results/vols-compare")
     assert again.status == 0, again.err
+
+
+def test_volumes_that_hit_nothing_or_want_more_are_told_apart(
+    folder: Path, command: Command
+) -> None:
+    Path("vols").mkdir()
+    frame(LOOP).write_csv("vols/loop.csv")
+    frame([4096 * at for at in range(400)]).write_csv("vols/once.csv")
+    # A loop of sixty blocks through fewer: lru has lost each block when it is read again.
+    answer = command("compare", "vols", "--policy", "lru,lirs", "--capacity", "20KiB,80KiB")
+    assert answer.status == 0, answer.err
+    said = next(line for line in answer.out.splitlines() if line.startswith("best policy: "))
+    assert said == (
+        "best policy: lirs on 1, no cache on 1, where less than 1.0% of accesses hit; "
+        "the sizes advised are 80KiB together; on 1 it is the largest size tried; try larger ones"
+    )
+    assert re.search(r"once +400 +1.56MiB +no cache +- +0.0000", answer.out), answer.out
+
+
+def test_one_trace_that_hits_nothing_or_wants_more_is_told_so(
+    folder: Path, command: Command
+) -> None:
+    frame(LOOP).write_csv("loop.csv")
+    more = command("compare", "loop.csv", "--policy", "lru,lirs", "--capacity", "20KiB,80KiB")
+    assert "At 80KiB use lirs: " in more.out
+    assert "Larger sizes were not tried." in more.out
+    none = command("compare", "loop.csv", "--policy", "lru,fifo", "--capacity", "20KiB,80KiB")
+    assert "No cache compared is worth its space: lru, 20KiB hits most, 0.0000" in none.out
+    assert "next: " not in none.out
 
 
 def test_a_dataset_is_not_ranked_by_what_its_volumes_cannot_tell(

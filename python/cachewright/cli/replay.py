@@ -116,7 +116,10 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
         if is_stack:
             words += ["--policy", ",".join(USUAL_POLICIES)]
         return conclusion.command("compare", *words)
-    best = summary.advised(answer, ranking.rank_of(answer, rank_by))
+    rank = ranking.rank_of(answer, rank_by)
+    best = summary.advised(answer, rank)
+    if summary.is_worthless(best, rank):
+        return ""
     settings |= {key: best.settings[key] for key in answer.varied}
     return conclusion.command("run", *words, *_spelled(settings), "--report")
 

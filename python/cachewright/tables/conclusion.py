@@ -14,6 +14,8 @@ from cachewright import words
 
 # The share of the largest cache's hits with which a smaller one is enough.
 NEARLY = 0.9
+# The hit ratio below which a cache is not worth its space.
+HARDLY = 0.01
 # Below this span a rate says nothing about a day.
 SHORTEST_NS, DAY_NS = 10_000_000_000, 86_400_000_000_000
 

@@ -563,6 +563,8 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     if len(answer.cases) < 2:
         return ""
     best = advised(answer, rank)
+    if is_worthless(best, rank):
+        return f"No cache compared is worth its space: {_most_hits(answer)}."
     keys = [key for key in answer.varied if key != CAPACITY]
     size = f"at {words.size(capacity_bytes(best))} " if CAPACITY in answer.varied else ""
     use = f"use {label(best, keys)}" if keys else "the stack as it is"
@@ -570,6 +572,17 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     parts = [first[:1].upper() + first[1:], _more_cache(answer, best, rank)]
     parts += [_of_possible(answer, best), _written_per_day(answer, best)]
     return conclusions.paragraph(parts)
+
+
+def is_worthless(best: Case, rank: Rank) -> bool:
+    """Return whether even the case to use hits so little that no cache is worth its space."""
+    return rank is HITS and hit_ratio(best) < conclusions.HARDLY
+
+
+def _most_hits(answer: RunAnswer) -> str:
+    """Return the hits of the case that hits most, as a reason to have no cache."""
+    most = best_case(answer, HITS)
+    return f"{label(most, answer.varied)} hits most, {words.ratio(hit_ratio(most))} of accesses"
 
 
 def advised(answer: RunAnswer, rank: Rank | None = None) -> Case:
@@ -586,10 +599,22 @@ def advised(answer: RunAnswer, rank: Rank | None = None) -> Case:
     return next(case for case in found if hit_ratio(case) >= conclusions.NEARLY * top)
 
 
+def is_largest_tried(answer: RunAnswer, best: Case) -> bool:
+    """Return whether a case has the largest of several capacities, and a larger one may hit more.
+
+    One capacity is a choice of its own. A cache of the whole working set hits all it can.
+    """
+    sizes = {capacity_bytes(case) for case in answer.cases}
+    size = capacity_bytes(best)
+    return len(sizes) > 1 and size == max(sizes) and size < answer.workload.working_set_bytes
+
+
 def _more_cache(answer: RunAnswer, best: Case, rank: Rank) -> str:
     """Return what the largest cache compared would give beyond the one that is advised."""
     if rank is not HITS:
         return ""
+    if is_largest_tried(answer, best):
+        return "Larger sizes were not tried"
     choices = [case for case in answer.cases if not is_bound(case)] or list(answer.cases)
     most = max(map(capacity_bytes, choices))
     top = max(hit_ratio(case) for case in choices if capacity_bytes(case) == most)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cachewright import words
 from cachewright.answers import (
     AmplificationAnswer,
+    Case,
     CharacterizeAnswer,
     CurvesAnswer,
     MissRatioCurve,
@@ -51,37 +54,92 @@ def of(command: str, answers: Iterable[Answered], rank_by: str | None = None) ->
     return makers[command](found) if found else None
 
 
+@dataclass(frozen=True)
+class _Advice:
+    """What to use on a volume, among the cases of one size."""
+
+    name: str
+    answer: RunAnswer
+    best: Case
+    rank: ranking.Rank
+
+    @cached_property
+    def same(self) -> dict[str, Case]:
+        """The cases of the size advised, by policy."""
+        size = summary.capacity_bytes(self.best)
+        cases = [case for case in self.answer.cases if summary.capacity_bytes(case) == size]
+        return {summary.policy_label(case): case for case in cases}
+
+    @cached_property
+    def is_any(self) -> bool:
+        """Whether another policy is as good at this size."""
+        policy = summary.value(self.best, summary.POLICY)
+        return any(
+            self.rank.of(case) == self.rank.of(self.best)
+            for case in self.same.values()
+            if not summary.is_bound(case) and summary.value(case, summary.POLICY) != policy
+        )
+
+    @cached_property
+    def has_none(self) -> bool:
+        """Whether no cache is worth its space."""
+        return summary.is_worthless(self.best, self.rank)
+
+    def use(self) -> str:
+        if self.has_none:
+            return "no cache"
+        others = ", or others" if self.is_any else ""
+        return f"{summary.label(self.best, _but_capacity(self.answer))}{others}"
+
+    def size_bytes(self) -> int | None:
+        return None if self.has_none else summary.capacity_bytes(self.best)
+
+
 def _compared(answers: Sequence[Answered], rank_by: str | None) -> Summed:
     """Return per volume what to use at which size, and what each policy gives there."""
     rows = []
     for name, document in answers:
         answer = load(RunAnswer, document)
         rank = ranking.rank_of(answer, rank_by)
-        best = summary.advised(answer, rank)
-        size = summary.capacity_bytes(best)
-        same = [case for case in answer.cases if summary.capacity_bytes(case) == size]
-        rows.append((name, answer, best, rank, {summary.policy_label(c): c for c in same}))
-    rank = rows[0][3]
-    policies = list(dict.fromkeys(label for *_, same in rows for label in same))
+        rows.append(_Advice(name, answer, summary.advised(answer, rank), rank))
+    rank = rows[0].rank
+    policies = list(dict.fromkeys(label for row in rows for label in row.same))
     columns: list[Column[Any]] = [
-        Column("volume", lambda row: row[0]),
-        Column("requests", lambda row: row[1].workload.requests, words.count),
-        Column("working set", lambda row: row[1].workload.working_set_bytes, words.size),
-        Column("use", lambda row: summary.label(row[2], _but_capacity(row[1]))),
-        Column("at", lambda row: summary.capacity_bytes(row[2]), words.size),
-        Column(rank.title, lambda row: rank.of(row[2]), rank.text),
+        Column("volume", lambda row: row.name),
+        Column("requests", lambda row: row.answer.workload.requests, words.count),
+        Column("working set", lambda row: row.answer.workload.working_set_bytes, words.size),
+        Column("use", lambda row: row.use()),
+        Column("at", lambda row: row.size_bytes(), words.size),
+        Column(rank.title, lambda row: rank.of(row.best), rank.text),
     ]
     if len(policies) > 1:
         columns += [
             Column(label, _value_under(label), rank.text, _better(label, rank.better))
             for label in policies
         ]
-    used = Counter(summary.value(row[2], summary.POLICY) for row in rows)
-    said = ", ".join(f"{policy} on {count}" for policy, count in used.most_common())
     title = f"{words.counted(len(rows), 'volume')}: what to use, and {rank.title} at that size"
-    total = words.size(sum(summary.capacity_bytes(row[2]) for row in rows))
-    sentence = f"best policy: {said}; the sizes advised are {total} together"
+    sentence = _use_of_all(rows)
     return Summed(Table(title, columns, rows, shown=SHOWN, by_row=True), sentence)
+
+
+def _use_of_all(rows: Sequence[_Advice]) -> str:
+    """Return on how many volumes each policy alone is best, and what the sizes are together."""
+    cached = [row for row in rows if not row.has_none]
+    alone = [row for row in cached if not row.is_any]
+    used = Counter(summary.value(row.best, summary.POLICY) for row in alone)
+    said = [f"{policy} on {words.count(count)}" for policy, count in used.most_common()]
+    if equal := len(cached) - len(alone):
+        said.append(f"several alike on {words.count(equal)}")
+    if none := len(rows) - len(cached):
+        least = words.percent(conclusion.HARDLY)
+        said.append(f"no cache on {words.count(none)}, where less than {least} of accesses hit")
+    parts = [f"best policy: {', '.join(said)}"]
+    if cached:
+        total = words.size(sum(summary.capacity_bytes(row.best) for row in cached))
+        parts.append(f"the sizes advised are {total} together")
+    if largest := sum(summary.is_largest_tried(row.answer, row.best) for row in cached):
+        parts.append(f"on {words.count(largest)} it is the largest size tried; try larger ones")
+    return "; ".join(parts)
 
 
 def _but_capacity(answer: RunAnswer) -> list[str]:
@@ -95,7 +153,7 @@ def _better(label: str, better: Better) -> Better | None:
 
 
 def _value_under(label: str) -> Callable[[Any], float | None]:
-    return lambda row: row[3].of(row[4][label]) if label in row[4] else None
+    return lambda row: row.rank.of(row.same[label]) if label in row.same else None
 
 
 def _curves(answers: Sequence[Answered]) -> Summed:
