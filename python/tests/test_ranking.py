@@ -155,10 +155,21 @@ def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
     assert "best policy: several alike on 2; the sizes advised are" in answer.out
     assert "report: results/vols-compare/report.html" in answer.out
     curves = command("mrc", "vols")
-    assert "nine tenths of all volumes' hits take" in curves.out
+    assert re.search(r"nine tenths of all volumes' hits take \d+KiB under lru together", curves.out)
     assert "results/vols-mrc/answers.jsonl" in curves.out
     again = command("report", "results/vols-compare")
     assert again.status == 0, again.err
+
+
+def test_a_dataset_has_curves_of_every_policy(folder: Path, command: Command) -> None:
+    Path("vols").mkdir()
+    frame(LOOP).write_csv("vols/loop.csv")
+    words = ["--policy", "lru,lirs", "--sizes", "120KiB,240KiB"]
+    answer = command("mrc", "vols", *words)
+    assert answer.status == 0, answer.err
+    assert re.search(r"loop +lru .* 180KiB +228KiB +0.0500", answer.out), answer.out
+    assert re.search(r"loop +lirs ", answer.out), answer.out
+    assert re.search(r"take 228KiB under lru, [0-9.]+KiB under lirs together", answer.out)
 
 
 def test_volumes_that_hit_nothing_or_want_more_are_told_apart(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 from cachewright import words
@@ -156,39 +157,73 @@ def _value_under(label: str) -> Callable[[Any], float | None]:
     return lambda row: row.rank.of(row.same[label]) if label in row.same else None
 
 
+@dataclass(frozen=True)
+class _CurveOf:
+    """The curve of one policy on a volume."""
+
+    name: str
+    curve: MissRatioCurve
+    block_bytes: int
+
+    @property
+    def least(self) -> float:
+        return min(point[1] for point in self.curve.points)
+
+    def size_of(self, share: float) -> int | None:
+        """Return the smallest size with a share of the curve's hits; None where nothing hits.
+
+        It is linear between two points, in whole blocks.
+        """
+        most = 1 - self.least
+        if most <= 0:
+            return None
+        wanted, below = share * most, None
+        for size, miss, *_ in self.curve.points:
+            hits = 1 - miss
+            if hits >= wanted:
+                blocks = size if below is None else _between(below, (size, hits), wanted)
+                return blocks * self.block_bytes
+            below = (size, hits)
+        return None
+
+
+def _between(below: tuple[int, float], above: tuple[int, float], wanted: float) -> int:
+    """Return the size between two points of a curve at which it has the hits wanted."""
+    (low, least), (high, most) = below, above
+    return low + ceil((high - low) * (wanted - least) / (most - least))
+
+
 def _curves(answers: Sequence[Answered]) -> Summed:
-    """Return per volume the sizes that give half and nine tenths of its hits."""
+    """Return per volume and policy the sizes that give half and nine tenths of its hits."""
     rows = []
     for name, document in answers:
         answer = load(CurvesAnswer, document)
         whole = [curve for curve in answer.curves if curve.window in (None, 0) and curve.points]
-        rows += [(name, curve, answer.block_bytes) for curve in whole[:1]]
-    columns: list[Column[Any]] = [
-        Column("volume", lambda row: row[0]),
-        Column("policy", lambda row: row[1].policy),
-        Column("accesses", lambda row: row[1].accesses, words.count),
-        Column("working set", lambda row: row[1].distinct * row[2], words.size),
-        Column("half of the hits at", lambda row: _size_of(row, 0.5), words.size),
-        Column("nine tenths at", lambda row: _size_of(row, conclusion.NEARLY), words.size),
-        Column("least miss ratio", lambda row: _least(row[1]), words.ratio),
+        rows += [
+            _CurveOf(name, curve, answer.block_bytes)
+            for curve in whole
+            if curve.tenant == whole[0].tenant
+        ]
+    columns: list[Column[_CurveOf]] = [
+        Column("volume", lambda row: row.name),
+        Column("policy", lambda row: row.curve.policy),
+        Column("accesses", lambda row: row.curve.accesses, words.count),
+        Column("working set", lambda row: row.curve.distinct * row.block_bytes, words.size),
+        Column("half of the hits at", lambda row: row.size_of(0.5), words.size),
+        Column("nine tenths at", lambda row: row.size_of(conclusion.NEARLY), words.size),
+        Column("least miss ratio", lambda row: row.least, words.ratio),
     ]
-    total = sum(size for row in rows if (size := _size_of(row, conclusion.NEARLY)))
-    sentence = f"nine tenths of all volumes' hits take {words.size(total)} together"
-    title = f"{words.counted(len(rows), 'volume')}: cache sizes by share of the hits"
+    policies = list(dict.fromkeys(row.curve.policy for row in rows))
+    said = ", ".join(_nearly_all([row for row in rows if row.curve.policy == p]) for p in policies)
+    sentence = f"nine tenths of all volumes' hits take {said} together"
+    title = f"{words.counted(len(answers), 'volume')}: cache sizes by share of the hits"
     return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
 
 
-def _least(curve: MissRatioCurve) -> float:
-    return min(point[1] for point in curve.points)
-
-
-def _size_of(row: tuple[str, MissRatioCurve, int], share: float) -> int | None:
-    """Return the smallest size of the curve with a share of its hits; None where nothing hits."""
-    _, curve, block_bytes = row
-    most = 1 - _least(curve)
-    if most <= 0:
-        return None
-    return min(point[0] for point in curve.points if 1 - point[1] >= share * most) * block_bytes
+def _nearly_all(rows: Sequence[_CurveOf]) -> str:
+    """Return the size that a policy takes for nearly all hits of every volume."""
+    total = sum(size for row in rows if (size := row.size_of(conclusion.NEARLY)))
+    return f"{words.size(total)} under {rows[0].curve.policy}"
 
 
 def _amplified(answers: Sequence[Answered]) -> Summed:
