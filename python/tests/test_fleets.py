@@ -68,16 +68,34 @@ def test_engines_give_the_same_bytes(dataset: Path, command: Command, name: str)
     for engine in engines:
         words = [*COMMANDS[name], "--out", engine, "--engine", engine, "--workers", "2", "-q"]
         found = command(*words)
-        assert found.status == 0, found.err
+        assert (found.status, "1 of 3 files could not be read" in found.err) == (1, True), found.err
     again = command(*COMMANDS[name], "--out", "local", "-q")
-    assert again.status == 0
+    assert again.status == 1
     for engine in engines:
         assert _files(engine) == _files("local")
     assert len(_files("local")) >= 3
 
 
+def test_files_that_cannot_be_read_are_in_the_answer_and_on_the_page(
+    dataset: Path, command: Command
+) -> None:
+    found = command("mrc", "set", "--out", "out")
+    assert found.status == 1
+    assert "; 1 of 3 files could not be read\n" in found.out
+    assert "error: 1 of 3 files could not be read" in found.err
+    page = Path("out/report.html").read_text()
+    assert "1 of 3 files could not be read</strong>" in page
+    assert "<td>set/bad.csv</td>" in page
+    assert command("report", "out").status == 0
+    assert Path("out/report.html").read_text() == page
+    (dataset / "bad.csv").unlink()
+    assert command("mrc", "set", "--out", "out", "-q").status == 0
+    assert not Path("out/unread.json").exists()
+    assert "could not be read" not in Path("out/report.html").read_text()
+
+
 def test_an_answer_of_a_volume_is_that_of_its_trace(dataset: Path, command: Command) -> None:
-    assert command("mrc", "set", "--policy", "lru,arc", "--out", "out", "-q").status == 0
+    assert command("mrc", "set", "--policy", "lru,arc", "--out", "out", "-q").status == 1
     lines = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
     assert [line["volume"] for line in lines] == ["a", "b"]
     for line in lines:
@@ -187,7 +205,7 @@ def test_a_sweep_of_200_cases_killed_five_times_ends_with_the_same_bytes(
 
 
 def test_a_study_with_drives_fits_its_schema(dataset: Path, command: Command) -> None:
-    assert command(*COMMANDS["study"], "--out", "out", "-q").status == 0
+    assert command(*COMMANDS["study"], "--out", "out", "-q").status == 1
     document = json.loads(Path("out/study.json").read_text())
     fits_schema("StudyAnswer", document)
     drives = [one for one in document["distributions"] if "separation" in one]

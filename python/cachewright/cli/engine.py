@@ -1,7 +1,8 @@
 """Options of engines, and commands on every volume of a dataset.
 
 For: `--engine` and its companions; what commands show of a dataset. Must never know: where tasks
-run, what a command computes. A command on a dataset exits with 1 when a volume has no answer.
+run, what a command computes. A command on a dataset exits with 1 when a volume has no answer or a
+file cannot be read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from cachewright.cli.replay import Job, Wanted
     from cachewright.fleet.job import How, Rates
-    from cachewright.fleet.over import Answered
+    from cachewright.fleet.over import Answered, Unread
 
 RESULTS = Path("results")
 FAILED_SHOWN = 10
@@ -114,7 +115,7 @@ def over(
 ) -> Answered:
     """Run a command on every volume of a dataset, and show what it found, volume by volume.
 
-    Errors: as `fleet.over`; `RunError` when a volume has no answer.
+    Errors: as `fleet.over`; `RunError` when a volume has no answer or a file cannot be read.
     """
     from cachewright import words
     from cachewright.cli.progress import progress
@@ -147,8 +148,7 @@ def over(
         output.say(f"{words.counted(answered, 'volume')}: {sentence(found.rates)}")
         output.say(f"answers: {folder / fleet.ANSWERS}")
         output.say(f"rows: {folder / fleet.ROWS}")
-    unread(found.unread)
-    refuse(found.failed)
+    refuse(found.failed, found.unread)
     return found
 
 
@@ -163,7 +163,7 @@ def _show_volumes(command: str, found: Answered, rank_by: str | None) -> None:
     output.show(summed.table)
     if summed.table.left_out:
         output.say(f"{summed.table.left_out} more are in the report\n")
-    output.say(summed.sentence)
+    output.say("; ".join(filter(None, (summed.sentence, found.unread.sentence()))))
     output.say(f"report: {page.write(command, summed, found.folder)}")
 
 
@@ -211,7 +211,7 @@ def sentence(rates: Rates) -> str:
 
 
 def unread(failed: Sequence[tuple[str, str]]) -> None:
-    """Note the files of a dataset that cannot be read, with their errors."""
+    """Note files that cannot be read or volumes that failed, with their errors."""
     from cachewright import words
 
     for name, error in failed[:FAILED_SHOWN]:
@@ -220,16 +220,20 @@ def unread(failed: Sequence[tuple[str, str]]) -> None:
         output.note(f"and {words.count(len(failed) - FAILED_SHOWN)} more")
 
 
-def refuse(failed: Sequence[tuple[str, str]]) -> None:
-    """List the volumes that failed. Errors: `RunError` if any did."""
+def refuse(failed: Sequence[tuple[str, str]], files: Unread | None = None) -> None:
+    """List the volumes that failed and the files that cannot be read. Errors: `RunError` if any."""
     from cachewright import words
 
+    reasons = []
+    if files is not None:
+        unread(files.failed)
+        reasons.append(files.sentence())
     if failed:
         unread(failed)
-        raise RunError(
-            f"{words.counted(len(failed), 'volume')} without an answer; `--retry-failed` tries "
-            "them again"
-        )
+        counted = words.counted(len(failed), "volume")
+        reasons.append(f"{counted} without an answer; `--retry-failed` tries them again")
+    if said := ", ".join(filter(None, reasons)):
+        raise RunError(said)
 
 
 def _name(source: Path) -> str:

@@ -117,8 +117,7 @@ def study(
             output.say(f"report: {path}")
     if not shown.is_data and (trace is None or not trace.given()):
         output.follow(_next_command(location, found.document))
-    engines.unread(found.unread)
-    engines.refuse(found.failed)
+    engines.refuse(found.failed, found.unread)
 
 
 def _next_command(location: Path, document: dict[str, object]) -> str:

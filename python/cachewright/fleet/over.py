@@ -3,8 +3,9 @@
 For: `mrc`, `wa`, `characterize`, `compare` and `train shiro` on datasets. Must never know: how a
 command is shown, where tasks run. The folder of an answer holds `answers.jsonl` (a line per volume,
 in the dataset's order), `rows.parquet` (its numbers as a table), `models/` of a training,
-`failed.jsonl` where something failed, and the journal. What a journal holds is not run again; the
-files are the same whichever engine ran and however often it was stopped.
+`failed.jsonl` where something failed, `unread.json` where files cannot be read, and the journal.
+What a journal holds is not run again; the files are the same whichever engine ran and however often
+it was stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from cachewright import targets
+from cachewright import targets, words
 from cachewright.answers import (
     AmplificationAnswer,
     CharacterizeAnswer,
@@ -38,11 +39,26 @@ if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
 WORK = "cachewright.fleet.work"
-ANSWERS, ROWS, MODELS = "answers.jsonl", "rows.parquet", "models"
+ANSWERS, ROWS, MODELS, UNREAD = "answers.jsonl", "rows.parquet", "models", "unread.json"
 TRAINING = "train_shiro"
 FUTURES = frozenset(("future", "benefit"))
 """Needs of policies that take memory per access."""
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """How many files a dataset has, and those that cannot be read, with their errors."""
+
+    files: int = 0
+    failed: Sequence[tuple[str, str]] = ()
+
+    def sentence(self) -> str:
+        """Return how many files could not be read; nothing where all could."""
+        if not self.failed:
+            return ""
+        few = words.count(len(self.failed))
+        return f"{few} of {words.counted(self.files, 'file')} could not be read"
 
 
 @dataclass(frozen=True)
@@ -54,9 +70,7 @@ class Answered:
     failed: Sequence[tuple[str, str]]
     """Volumes without an answer, with their errors."""
 
-    unread: Sequence[tuple[str, str]]
-    """Files that cannot be read, with their errors."""
-
+    unread: Unread
     rates: job.Rates
 
     def answers(self) -> Iterator[dict[str, Any]]:
@@ -73,6 +87,26 @@ def answers_in(folder: Path) -> Iterator[dict[str, Any]]:
     with (folder / ANSWERS).open(encoding="utf-8") as file:
         for line in file:
             yield json.loads(line)
+
+
+def unread_in(folder: Path) -> Unread:
+    """Return the files that could not be read, of a folder of answers."""
+    try:
+        found = json.loads((folder / UNREAD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Unread()
+    return Unread(found["files"], [(one["name"], one["error"]) for one in found["unread"]])
+
+
+def _write_unread(unread: Unread, folder: Path) -> None:
+    """Write the files that could not be read; remove what an earlier run wrote where all could."""
+    path = folder / UNREAD
+    if not unread.failed:
+        path.unlink(missing_ok=True)
+        return
+    listed = [{"name": name, "error": error} for name, error in unread.failed]
+    text = json.dumps({"files": unread.files, "unread": listed}, indent=2, ensure_ascii=False)
+    targets.write_whole(path, f"{text}\n")
 
 
 def command_of(folder: Path) -> str | None:
@@ -107,7 +141,9 @@ def over(
         job.run_job(tasks, journal, how, stage="volumes", progress=progress)
         write(command, tasks, journal, out)
         failed = job.write_failures(tasks, journal, out)
-        return Answered(out, len(tasks), failed, dataset.failed, job.rates(tasks, journal))
+        unread = Unread(dataset.files, dataset.failed)
+        _write_unread(unread, out)
+        return Answered(out, len(tasks), failed, unread, job.rates(tasks, journal))
 
 
 def _tasks(

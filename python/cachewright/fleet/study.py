@@ -21,6 +21,7 @@ from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
 from cachewright.fleet.datasets.manifest import Reading
 from cachewright.fleet.datasets.volumes import Volume, open_dataset
 from cachewright.fleet.journal import Journal
+from cachewright.fleet.over import Unread
 from cachewright.fleet.task import Task
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Study:
     document: Row
     folder: Path
     failed: Sequence[tuple[str, str]]
-    unread: Sequence[tuple[str, str]]
+    unread: Unread
     rates: job.Rates
 
 
@@ -124,7 +125,7 @@ def study(
     found.write(out)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     targets.write_whole(out / STUDY, text)
-    return Study(document, out, failed, dataset.failed, rates)
+    return Study(document, out, failed, Unread(dataset.files, dataset.failed), rates)
 
 
 def _task(volume: Volume, plan: Plan, reading: Reading) -> Task:

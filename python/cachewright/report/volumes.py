@@ -6,8 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachewright.fleet import over
 from cachewright.report.page import answered, section, whole_page
-from cachewright.tables import Table
+from cachewright.tables import Table, of_texts
 
 if TYPE_CHECKING:
     from cachewright.tables.volumes import Summed
@@ -15,14 +16,18 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.html"
 
 
-def page(command: str, found: Summed) -> str:
-    """Return the page of a command's answers: every volume has its row."""
-    whole = found.table
+def page(command: str, found: Summed, folder: Path) -> str:
+    """Return the page of a command's answers in a folder: every volume has its row."""
+    whole, unread = found.table, over.unread_in(folder)
     table = Table(whole.title, whole.columns, whole.rows, by_row=whole.by_row)
+    rows = [[name, error] for name, error in unread.failed]
     parts = [
         f"<h1>{escape(command)}</h1>",
-        answered(found.sentence),
+        answered("; ".join(filter(None, (found.sentence, unread.sentence())))),
         section(table),
+        section(of_texts("files that could not be read", ["file", "error"], rows, 2))
+        if rows
+        else "",
     ]
     return whole_page(f"{command}: volumes", parts)
 
@@ -31,4 +36,4 @@ def write(command: str, found: Summed, folder: Path) -> Path:
     """Write the page into a folder of answers and return its path."""
     from cachewright.report import write_page
 
-    return write_page(page(command, found), [], folder / REPORT_FILE)
+    return write_page(page(command, found, folder), [], folder / REPORT_FILE)

@@ -51,7 +51,9 @@ def conclusion(document: Document) -> str:
     if most.hit_ratio > chosen.hit_ratio:
         gain = words.ratio(most.hit_ratio - chosen.hit_ratio)
         parts.append(f"{most.size} of each volume hits {gain} more")
-    return endings.paragraph([*parts, _separation(document)])
+    unread = len(document["unread"])
+    left = f"{words.counted(unread, 'file')} could not be read" if unread else ""
+    return endings.paragraph([*parts, _separation(document), left])
 
 
 def _of_all(document: Document, size: str) -> list[Any]:

@@ -97,6 +97,8 @@ class Dataset:
 
     volumes: Sequence[Volume]
     failed: Sequence[tuple[str, str]]
+    files: int
+    """All files, those that cannot be read too."""
 
 
 def open_dataset(
@@ -127,7 +129,7 @@ def open_dataset(
         what = f"no volume `{volume}`" if volume is not None else "no trace that can be read"
         why = f" ({failed[0][0]}: {failed[0][1]})" if failed else ""
         raise SpecError(f"{location}: found {what}{why}, expected one")
-    return Dataset(found, failed)
+    return Dataset(found, failed, len({row["path"] for row in rows}))
 
 
 def _volumes(rows: Sequence[dict[str, Any]]) -> list[Volume]:
