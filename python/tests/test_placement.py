@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -36,6 +37,7 @@ pytest.importorskip("ortools", reason="skipped: no solver (the extra `fleet` is 
 
 from cachewright.fleet.placement.planning import plan_fleet
 from cachewright.fleet.placement.search import Effort, least_flash, least_hosts
+from cachewright.tables import placement
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = Effort(gap=0.0, rounds=20, work=0.5)
@@ -219,6 +221,13 @@ def test_a_plan_keeps_its_goals_when_its_stacks_are_run(tmp_path):
     document = json.loads((tmp_path / "out" / "fleet.json").read_text())
     fits_schema("FleetPlanAnswer", document)
     assert load(FleetPlanAnswer, document) == found
+    said = placement.conclusion(found)
+    assert "cannot be met" not in said
+    missed = replace(found, volumes=(replace(found.volumes[0], reached=False), *found.volumes[1:]))
+    assert "each. No plan needs" in said
+    assert " 1 of 3 goals cannot be met by any size. " in placement.conclusion(missed)
+    titles = [table.title for table in placement.tables(missed)]
+    assert "flash per host with which all goals that can be met are met" in titles
     again = plan_fleet(file, grow={"7": 0.5}, replay=True, threads=2)
     assert again == found, "the answer does not depend on threads"
     with pytest.raises(Error, match="--force"):

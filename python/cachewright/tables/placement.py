@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cachewright import words
-from cachewright.answers import FleetPlanAnswer, PlacementChange, ReplayedPlacing
+from cachewright.answers import FleetPlanAnswer, PlacementChange, PlannedVolume, ReplayedPlacing
 from cachewright.fleet.placement.host_files import host_name
 from cachewright.tables import Column, Table
 from cachewright.tables import conclusion as endings
@@ -51,7 +51,21 @@ def conclusion(answer: FleetPlanAnswer) -> str:
             f"{volumes} fit on {hosts} of {flash} each",
             f"No plan needs less{above if answer.gap else ''}",
         ]
-    return endings.paragraph([*parts, _saved(answer), _deaths(answer), _met(answer)])
+    saved, deaths = _saved(answer), _deaths(answer)
+    return endings.paragraph([*parts, _unreachable(answer), saved, deaths, _met(answer)])
+
+
+def _goals(answer: FleetPlanAnswer) -> list[PlannedVolume]:
+    return [one for one in answer.volumes if one.goal_hit_ratio is not None]
+
+
+def _unreachable(answer: FleetPlanAnswer) -> str:
+    """Return how many goals no size meets; nothing where all can be met."""
+    goals = _goals(answer)
+    missed = sum(not one.reached for one in goals)
+    if not missed:
+        return ""
+    return f"{missed} of {words.counted(len(goals), 'goal')} cannot be met by any size"
 
 
 def _saved(answer: FleetPlanAnswer) -> str:
@@ -130,7 +144,8 @@ def _others(answer: FleetPlanAnswer) -> Table[str]:
         Column("flash per host", size, numeric=True),
         Column("of this plan", factor, numeric=True),
     ]
-    return Table("flash per host with which all goals are met", columns, list(sizes))
+    which = "all goals that can be met" if _unreachable(answer) else "all goals"
+    return Table(f"flash per host with which {which} are met", columns, list(sizes))
 
 
 def _changes(answer: FleetPlanAnswer) -> Table[PlacementChange]:
