@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cachewright.cli.replay import Job, Wanted
+    from cachewright.fleet.datasets.volumes import Dataset
     from cachewright.fleet.job import How, Rates
     from cachewright.fleet.over import Answered, Unread
 
 RESULTS = Path("results")
 FAILED_SHOWN = 10
+# Volumes of one file beyond which reading it for each of them is said to take long.
+MANY = 20
 NATURAL = Number(gte=0)
 
 
@@ -134,6 +137,7 @@ def over(
             how=args.how(),
             volume=None if trace is None else trace.volume,
             inputs=inputs,
+            opened=note_large,
             progress=on_progress,
         )
     if show.json:
@@ -154,6 +158,7 @@ def over(
 
 def _show_volumes(command: str, found: Answered, rank_by: str | None) -> None:
     """Print the table of volumes, write their page, and say what they show together."""
+    from cachewright import words
     from cachewright.report import volumes as page
     from cachewright.tables import volumes
 
@@ -162,7 +167,7 @@ def _show_volumes(command: str, found: Answered, rank_by: str | None) -> None:
         return
     output.show(summed.table)
     if summed.table.left_out:
-        output.say(f"{summed.table.left_out} more are in the report\n")
+        output.say(f"{words.count(summed.table.left_out)} more are in the files\n")
     output.say("; ".join(filter(None, (summed.sentence, found.unread.sentence()))))
     output.say(f"report: {page.write(command, summed, found.folder)}")
 
@@ -208,6 +213,17 @@ def sentence(rates: Rates) -> str:
         f"{words.duration(each * 1e9)} of a worker each, at most {words.size(rates.peak_bytes)} "
         "of memory"
     )
+
+
+def note_large(dataset: Dataset) -> None:
+    """Note the files that are read again for each of many volumes."""
+    from cachewright import words
+
+    for path, volumes in dataset.read_often(MANY).items():
+        output.note(
+            f"{path}: {words.count(volumes)} volumes, for each of which the file is read again; "
+            "`dataset convert` makes a file of each volume, which is faster"
+        )
 
 
 def unread(failed: Sequence[tuple[str, str]]) -> None:

@@ -97,6 +97,7 @@ def study(
             wanted,
             reading=engines.reading(trace),
             how=(engine or engines.EngineArgs()).how(),
+            opened=engines.note_large,
             progress=on_progress,
         )
     if shown.json:

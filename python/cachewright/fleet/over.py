@@ -126,16 +126,20 @@ def over(
     how: job.How,
     volume: str | None = None,
     inputs: Sequence[PathLike] = (),
+    opened: Callable[[Dataset], None] | None = None,
     progress: Progress | None = None,
 ) -> Answered:
     """Run a command of `fleet.work` on every volume of a location; files go to `out`.
 
-    `arguments` are those of the command; `inputs` are files that they name.
+    `arguments` are those of the command; `inputs` are files that they name. `opened` is called
+    before the volumes are run.
     Errors: `SpecError`, `RunError` (cancelled), `OSError`. A volume that fails is listed.
     """
     dataset = open_dataset(
         location, out, reading=reading, how=how, volume=volume, progress=progress
     )
+    if opened is not None:
+        opened(dataset)
     tasks = _tasks(dataset, command, arguments, reading, inputs)
     with Journal(out / f"{command}{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage="volumes", progress=progress)

@@ -9,7 +9,7 @@ Memory: some numbers per volume. Units: ratios 0 to 1, bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from cachewright._native import SCHEMA_VERSION, SpecError, __version__
 from cachewright.fleet import job
 from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
 from cachewright.fleet.datasets.manifest import Reading
-from cachewright.fleet.datasets.volumes import Volume, open_dataset
+from cachewright.fleet.datasets.volumes import Dataset, Volume, open_dataset
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.over import Unread
 from cachewright.fleet.task import Task
@@ -103,15 +103,18 @@ def study(
     *,
     reading: Reading | None = None,
     how: job.How | None = None,
+    opened: Callable[[Dataset], None] | None = None,
     progress: Progress | None = None,
 ) -> Study:
-    """Study every volume of a location; files go to `out`.
+    """Study every volume of a location; files go to `out`. `opened` is called before that.
 
     Errors: `SpecError`, `RunError` (cancelled), `OSError`. A volume that fails is listed.
     """
     plan, reading, how = plan or Plan(), reading or Reading(), how or job.How()
     plan.check()
     dataset = open_dataset(location, out, reading=reading, how=how, progress=progress)
+    if opened is not None:
+        opened(dataset)
     tasks = [_task(volume, plan, reading) for volume in dataset.volumes]
     with Journal(out / f"study{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage="volumes", progress=progress)

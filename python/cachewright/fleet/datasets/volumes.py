@@ -8,6 +8,7 @@ time.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,6 +100,11 @@ class Dataset:
     failed: Sequence[tuple[str, str]]
     files: int
     """All files, those that cannot be read too."""
+
+    def read_often(self, volumes: int) -> dict[str, int]:
+        """Return the files with more than so many volumes; a file is read again for each."""
+        found = Counter(one.paths[0] for one in self.volumes if one.volume is not None)
+        return {path: count for path, count in found.items() if count > volumes}
 
 
 def open_dataset(
