@@ -175,6 +175,27 @@ def test_a_file_url_is_indexed_and_read_like_its_folder(dataset: Path, command: 
     assert remote == Path("here/rows.parquet").read_bytes()
 
 
+def test_a_file_of_many_volumes_is_noted_and_its_page_has_the_busiest(
+    folder: Path, command: Command
+) -> None:
+    lines = [
+        f"{volume},R,{4096 * at},4096,{1000 * at + volume}"
+        for at in range(8)
+        for volume in range(101)
+        if volume or at == 0
+    ]
+    Path("many.csv").write_text("\n".join(lines) + "\n")
+    found = command("characterize", "many.csv", "--engine", "local", "--workers", "1", "--out", "o")
+    assert found.status == 0, found.err
+    said = "many.csv: 101 volumes, for each of which the file is read again; `dataset convert`"
+    assert said in found.err
+    assert "61 more are in the files" in found.out
+    page = Path("o/report.html").read_text()
+    assert "the busiest 100 of 101 rows" in page
+    assert "<td>many/0</td>" not in page
+    assert "rows.parquet has all volumes" in page
+
+
 def test_commands_say_what_a_dataset_holds(dataset: Path, command: Command) -> None:
     found = command("dataset", "index", "set")
     assert found.status == 0

@@ -13,6 +13,7 @@ from fixtures import LOOP, Command, frame
 import cachewright
 from cachewright import SpecError
 from cachewright.cli import options
+from cachewright.report.viewing import gist
 from cachewright.tables import ranking, summary
 
 GIB = 1 << 30
@@ -159,6 +160,14 @@ def test_a_dataset_has_a_row_per_volume(folder: Path, command: Command) -> None:
     assert "results/vols-mrc/answers.jsonl" in curves.out
     again = command("report", "results/vols-compare")
     assert again.status == 0, again.err
+    page = Path("results/vols-compare/report.html").read_text()
+    assert "<h1>vols-compare</h1>" in page
+    assert "Hit ratio over the volumes" in page
+    beside = command("report", "results/vols-compare", "results/vols-mrc")
+    assert beside.status == 2
+    assert "found answers on the volumes of a dataset, expected a result that" in beside.err
+    held = gist.of(Path("results/vols-compare/answers.jsonl"))
+    assert held == gist.Gist("compare on volumes", "lru, arc", "", "2 volumes")
 
 
 def test_a_dataset_has_curves_of_every_policy(folder: Path, command: Command) -> None:
@@ -186,7 +195,7 @@ def test_volumes_that_hit_nothing_or_want_more_are_told_apart(
         "best policy: lirs on 1, no cache on 1, where less than 1.0% of accesses hit; "
         "the sizes advised are 80KiB together; on 1 it is the largest size tried; try larger ones"
     )
-    assert re.search(r"once +400 +1.56MiB +no cache +- +0.0000", answer.out), answer.out
+    assert re.search(r"once +no cache +- +0.0000 +400 +1.56MiB", answer.out), answer.out
 
 
 def test_one_trace_that_hits_nothing_or_wants_more_is_told_so(

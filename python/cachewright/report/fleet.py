@@ -188,12 +188,12 @@ def figures(document: dict[str, Any]) -> list[Figure]:
     hits = _quantile_rows(document, "hit_ratio", "policy")
     if hits:
         caption = "The share of volumes whose hit ratio is at most a value, by cache size."
-        plot = _spread_plot(hits, "policy", "hit ratio", document["plan"]["sizes"])
+        plot = spread_plot(hits, "policy", "hit ratio", document["plan"]["sizes"])
         found.append(Figure("hit-ratios", "Hit ratios over the volumes", caption, plot))
     drives = _quantile_rows(document, "write_amplification", "separation")
     if drives:
         caption = "The share of volumes whose write amplification is at most a value."
-        plot = _spread_plot(drives, "separation", "write amplification", [""])
+        plot = spread_plot(drives, "separation", "write amplification", [""])
         title = "Write amplification over the volumes"
         found.append(Figure("write-amplification", title, caption, plot))
     return found
@@ -208,7 +208,8 @@ def _quantile_rows(document: dict[str, Any], measure: str, name: str) -> Rows:
     ]
 
 
-def _spread_plot(rows: Rows, name: str, title: str, sizes: list[str]) -> Plot:
+def spread_plot(rows: Rows, name: str, title: str, sizes: list[str]) -> Plot:
+    """Return the shares of volumes up to each value, a line per `name`, a panel per size."""
     series = Series(name, distinct(rows, name), name, shaped=True)
     x = alt.X("value:Q").scale(zero=False, nice=True).title(title)
     y = alt.Y("share:Q").scale(domain=[0, 1]).title(SHARE).axis(format="%")

@@ -60,7 +60,7 @@ def _volumes(folder: Path, command: str) -> Drawn:
         summed = volumes_tables.of(command, answers)
     if summed is None:
         raise SpecError(f"{folder}: found models of a training, which have no page; {EXPECTED}")
-    return volumes.page(command, summed, folder), []
+    return volumes.page(command, summed, folder), volumes.figures(summed)
 
 
 def _curves(found: Curves) -> Drawn:

@@ -671,6 +671,15 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[str, Any], Reading]]] 
 }
 
 
+# What has a page, but no rows that another result has too.
+ALONE = {
+    "answers.jsonl": "answers on the volumes of a dataset",
+    "study.json": "a study of a fleet",
+    "fleet.json": "a plan of a fleet",
+    "workload.json": "the workload of a trace",
+}
+
+
 def read(folder: Path, label: str | None = None) -> list[Reading]:
     """Return every result of a folder, labelled by the folder's name unless a label is given.
 
@@ -681,6 +690,12 @@ def read(folder: Path, label: str | None = None) -> list[Reading]:
         raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
     files = [folder / name for name in READERS if (folder / name).exists()]
     if not files:
+        alone = next((what for name, what in ALONE.items() if (folder / name).exists()), None)
+        if alone is not None:
+            raise SpecError(
+                f"{folder}: found {alone}, expected a result that shares measures with others; "
+                f"`cachewright report {folder}` makes its page alone"
+            )
         raise SpecError(f"{folder}: found no result, {EXPECTED}")
     label = folder.resolve().name if label is None else label
     readings = []

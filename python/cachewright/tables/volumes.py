@@ -30,12 +30,37 @@ Answered = tuple[str, Mapping[str, Any]]
 SHOWN = 40
 
 
-class Summed:
-    """The answers of a command, volume by volume: a table, and a sentence of all of them."""
+@dataclass(frozen=True)
+class Spread:
+    """A measure over the volumes, by scheme: what a page draws."""
 
-    def __init__(self, table: Table[Any], sentence: str) -> None:
-        """Keep what was made of the answers."""
-        self.table, self.sentence = table, sentence
+    measure: str
+    scheme: str
+    values: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The answers of a command, volume by volume: a table, and a sentence of all of them.
+
+    `work` says of a row how much its volume did.
+    """
+
+    table: Table[Any]
+    sentence: str
+    work: Callable[[Any], int]
+    spread: Spread | None = None
+
+    def busiest(self, most: int) -> Table[Any]:
+        """Return the table of the volumes that did most, in the order of all."""
+        whole = self.table
+        rows = list(whole.rows)
+        if len(rows) <= most:
+            return Table(whole.title, whole.columns, rows, by_row=whole.by_row)
+        order = sorted(range(len(rows)), key=lambda at: (-self.work(rows[at]), at))
+        kept = [rows[at] for at in sorted(order[:most])]
+        title = f"{whole.title}; the busiest {words.count(most)} of {words.count(len(rows))} rows"
+        return Table(title, whole.columns, kept, by_row=whole.by_row)
 
 
 def of(command: str, answers: Iterable[Answered], rank_by: str | None = None) -> Summed | None:
@@ -107,11 +132,11 @@ def _compared(answers: Sequence[Answered], rank_by: str | None) -> Summed:
     policies = list(dict.fromkeys(label for row in rows for label in row.same))
     columns: list[Column[Any]] = [
         Column("volume", lambda row: row.name),
-        Column("requests", lambda row: row.answer.workload.requests, words.count),
-        Column("working set", lambda row: row.answer.workload.working_set_bytes, words.size),
         Column("use", lambda row: row.use()),
         Column("at", lambda row: row.size_bytes(), words.size),
         Column(rank.title, lambda row: rank.of(row.best), rank.text),
+        Column("requests", lambda row: row.answer.workload.requests, words.count),
+        Column("working set", lambda row: row.answer.workload.working_set_bytes, words.size),
     ]
     if len(policies) > 1:
         columns += [
@@ -120,7 +145,17 @@ def _compared(answers: Sequence[Answered], rank_by: str | None) -> Summed:
         ]
     title = f"{words.counted(len(rows), 'volume')}: what to use, and {rank.title} at that size"
     sentence = _use_of_all(rows)
-    return Summed(Table(title, columns, rows, shown=SHOWN, by_row=True), sentence)
+    values = {label: _known(map(_value_under(label), rows)) for label in policies}
+    return Summed(
+        Table(title, columns, rows, shown=SHOWN, by_row=True),
+        sentence,
+        lambda row: row.answer.workload.requests,
+        Spread(rank.title, "policy", values),
+    )
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _use_of_all(rows: Sequence[_Advice]) -> str:
@@ -217,7 +252,13 @@ def _curves(answers: Sequence[Answered]) -> Summed:
     said = ", ".join(_nearly_all([row for row in rows if row.curve.policy == p]) for p in policies)
     sentence = f"nine tenths of all volumes' hits take {said} together"
     title = f"{words.counted(len(answers), 'volume')}: cache sizes by share of the hits"
-    return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
+    values = {p: [row.least for row in rows if row.curve.policy == p] for p in policies}
+    return Summed(
+        Table(title, columns, rows, shown=SHOWN),
+        sentence,
+        lambda row: row.curve.accesses,
+        Spread("least miss ratio", "policy", values),
+    )
 
 
 def _nearly_all(rows: Sequence[_CurveOf]) -> str:
@@ -246,7 +287,13 @@ def _amplified(answers: Sequence[Answered]) -> Summed:
     used = Counter(amplification.label(row[2]) for row in rows)
     said = ", ".join(f"{label} on {count}" for label, count in used.most_common())
     title = f"{words.counted(len(rows), 'volume')}: write amplification by scheme"
-    return Summed(Table(title, columns, rows, shown=SHOWN, by_row=True), f"fewest writes: {said}")
+    values = {label: _known(map(_amplification_under(label), rows)) for label in schemes}
+    return Summed(
+        Table(title, columns, rows, shown=SHOWN, by_row=True),
+        f"fewest writes: {said}",
+        lambda row: row[1].trace_pages,
+        Spread("write amplification", "scheme", values),
+    )
 
 
 def _amplification_under(label: str) -> Callable[[Any], float | None]:
@@ -273,7 +320,11 @@ def _characters(answers: Sequence[Answered]) -> Summed:
     reads = sum(row[1].total.reads for row in rows) / requests if requests else 0.0
     sentence = f"{words.counted(requests, 'request')}, {words.percent(reads)} of them reads"
     title = f"{words.counted(len(rows), 'volume')}: what their requests are like"
-    return Summed(Table(title, columns, rows, shown=SHOWN), sentence)
+    return Summed(
+        Table(title, columns, rows, shown=SHOWN),
+        sentence,
+        lambda row: row[1].total.reads + row[1].total.writes,
+    )
 
 
 def kind(answer: CharacterizeAnswer) -> str | None:

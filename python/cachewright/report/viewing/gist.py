@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cachewright import characterized, words
 from cachewright import results as result
-from cachewright.fleet import study
+from cachewright.fleet import over, study
 from cachewright.fleet.placement import host_files
 from cachewright.tables import conclusion, summary, workload
 from cachewright.tables.side_by_side import PLAN_FILE
@@ -39,6 +39,8 @@ def of(file: Path) -> Gist:
         state = file.stat()
     except OSError:
         return Gist()
+    if file.name == over.ANSWERS:
+        return _volumes(file, state.st_mtime_ns)
     if state.st_size > LARGEST_BYTES:
         return Gist()
     return _read(file, state.st_mtime_ns)
@@ -53,6 +55,22 @@ def _read(file: Path, changed_ns: int) -> Gist:
         return reader(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return Gist()
+
+
+@lru_cache(maxsize=4 * MOST)
+def _volumes(file: Path, changed_ns: int) -> Gist:
+    """Return which command ran on how many volumes, and what it compared on the first."""
+    command = over.command_of(file.parent) or ""
+    try:
+        with file.open("rb") as lines:
+            first = lines.readline(LARGEST_BYTES)
+            count = bool(first) + sum(1 for _ in lines)
+        reader = _FIRST.get(command)
+        held = reader(json.loads(first)["answer"]) if reader else Gist()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return Gist(command)
+    name = f"{command} on volumes"
+    return Gist(name, held.policies, "", words.counted(count, "volume"))
 
 
 def _run(found: Mapping[str, Any]) -> Gist:
@@ -144,6 +162,12 @@ def _range(sizes: Iterable[int]) -> str:
     return " to ".join(ends)
 
 
+# What of a dataset's answers is the same on each volume.
+_FIRST: dict[str, Callable[[Mapping[str, Any]], Gist]] = {
+    "compare": _run,
+    "mrc": _curves,
+    "wa": _amplification,
+}
 _READERS: dict[str, Callable[[Mapping[str, Any]], Gist]] = {
     result.RESULT_FILE: _run,
     result.CURVES_FILE: _curves,
