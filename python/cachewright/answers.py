@@ -2038,7 +2038,7 @@ class VolumeInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadAnswer:
+class WorkloadAnswer(Shown):
     """The answer of `trace report` and of `observe`."""
 
     # Version of Cachewright that wrote the document.

@@ -83,6 +83,11 @@ class Trace:
             self.format, self.on_bad_record, self.options, self.volume, self.by_volume
         )
 
+    def _repr_html_(self) -> str:
+        from cachewright.report import notebook
+
+        return notebook.of_trace(self)
+
 
 OWN_KEYS = ("format", "on_bad_record", "volume")
 """What a trace may say beside options of its format."""

@@ -12,6 +12,7 @@ import pytest
 
 import cachewright
 from cachewright import SpecError
+from cachewright.live import observing
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +103,22 @@ def test_keys_of_the_cache_are_keywords_with_one_value_or_a_list(trace: pl.DataF
     assert {case.settings["cache.policy"] for case in result.answer.cases} == {"lru", "arc"}
     with pytest.raises(SpecError, match="found it in `vary` and as a keyword"):
         cachewright.compare(trace, {"policy": ["lru"]}, policy="arc")
+
+
+def test_figures_fit_into_a_narrow_cell(trace: pl.DataFrame) -> None:
+    for shown in (cachewright.mrc(trace)._repr_html_(), cachewright.info(trace)._repr_html_()):
+        assert '<svg style="max-width: 100%; height: auto" ' in shown
+
+
+def test_a_workload_and_a_trace_are_shown(trace: pl.DataFrame, tmp_path: Path) -> None:
+    found = observing.workload(trace)
+    assert "<table>" in found._repr_html_()
+    assert "A cache of " in found._repr_html_()
+    trace.write_csv(tmp_path / "t.csv")
+    shown = cachewright.Trace(tmp_path / "t.csv")._repr_html_()
+    assert "t.csv" in shown
+    assert "the first 10 requests" in shown
+    assert shown.count("<tr>") == 11
+    gone = cachewright.Trace(tmp_path / "gone.csv")._repr_html_()
+    assert "gone.csv" in gone
+    assert "no such file" in gone.lower()

@@ -253,3 +253,14 @@ def test_a_browser_draws_every_figure_and_scrolls_nowhere(
             assert view.open(page).faults() == []
             panels = view.page.locator(".panel svg").count()
             assert panels == sum(len(one.plot.panels) for one in drawn.figures(found))
+
+
+def test_a_period_that_the_trace_ends_in_has_no_rate() -> None:
+    found = observing.workload(frame(LOOP * 3, gap_ns=1_000_000_000))
+    last = found.periods[-1]
+    part = (found.span_ns or 0) - last.start_ns
+    assert part < tables.WHOLE_PERIOD * found.period_ns
+    figure = next(one for one in drawn.figures(found) if one.name == "rate-over-time")
+    (values, *_) = figure.plot.still().to_dict()["datasets"].values()
+    rates = {row["rate"] for row in values if row["kind"] == "reads"}
+    assert max(rates) - min(rates) < 0.1 * max(rates)

@@ -11,7 +11,7 @@ from cachewright import words
 from cachewright.answers import TraceInfo, VolumeInfo
 from cachewright.cli import output
 from cachewright.tables import Column, Table, spark
-from cachewright.tables.workload import blocks
+from cachewright.tables.workload import blocks, whole_periods
 
 VOLUMES = 20
 
@@ -94,6 +94,9 @@ def _notes(found: TraceInfo) -> None:
 
 def _plots(found: TraceInfo) -> None:
     rate = [float(requests) for _, requests, _ in found.rate]
+    starts = [start for start, *_ in found.rate]
+    if len(starts) > 1:
+        rate = rate[: whole_periods(starts, starts[1] - starts[0], found.span_ns)]
     if rate:
         span = words.duration(found.span_ns)
         output.say(f"requests over time   {spark(rate)}  0 to {span}")

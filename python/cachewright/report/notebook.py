@@ -14,18 +14,25 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from cachewright import words
-from cachewright._native import SpecError
-from cachewright.answers import PlanAnswer, TraceInfo
+from cachewright._native import Error, SpecError
+from cachewright.answers import PlanAnswer, TraceInfo, WorkloadAnswer
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.plots import Plot, Rows, Series, distinct
 from cachewright.report.run import figures
 from cachewright.shown import Shown
-from cachewright.tables import facts, html, ranking, sizing, summary
+from cachewright.tables import facts, html, of_records, ranking, sizing, summary, workload
+from cachewright.traces import opened, read_trace
 
 if TYPE_CHECKING:
     from cachewright.results import CurveFrames, RunFrames
     from cachewright.tables import Table
+    from cachewright.traces import Trace
+
+
+FITS = "max-width: 100%; height: auto"
+# Requests of a trace that are shown.
+SHOWN_REQUESTS = 10
 
 
 def of_run(result: RunFrames) -> str:
@@ -64,7 +71,25 @@ def of_answer(found: Shown) -> str:
         return _shown(found.name, sizing.conclusion(found), tables, _sizes(found))
     if isinstance(found, TraceInfo):
         return _shown(Path(found.path).name, _held(found), [_facts(found)], _rates(found))
+    if isinstance(found, WorkloadAnswer):
+        from cachewright.report import workload as drawn
+
+        pages = drawn.figures(found)[:1]
+        return _shown(
+            Path(found.path).name, workload.conclusion(found), [workload.facts(found)], pages
+        )
     return f"<pre>{escape(repr(found))}</pre>"
+
+
+def of_trace(trace: Trace) -> str:
+    """Return the first requests of a trace; how it is read, where it cannot be."""
+    try:
+        frame = read_trace(trace, first=SHOWN_REQUESTS)
+        name = opened(trace).name
+    except Error as error:
+        return f"<pre>{escape(repr(trace))}\n{escape(str(error))}</pre>"
+    said = f"the first {words.counted(len(frame), 'request')}"
+    return _shown(name, said, [of_records(frame.to_dicts(), frame.columns)], [])
 
 
 def _held(info: TraceInfo) -> str:
@@ -99,10 +124,12 @@ def _rates(info: TraceInfo) -> list[Figure]:
     starts = [start for start, *_ in info.rate]
     if len(starts) < 2:
         return []
-    seconds = (starts[1] - starts[0]) / 1e9
+    period_ns = starts[1] - starts[0]
+    seconds = period_ns / 1e9
+    whole = workload.whole_periods(starts, period_ns, info.span_ns)
     rows: Rows = [
         {"line": "requests", "time": start / 1e9, "rate": requests / seconds}
-        for start, requests, *_ in info.rate
+        for start, requests, *_ in info.rate[:whole]
     ]
     series = Series("line", ["requests"], "of")
     x = alt.X("time:Q").title("time (s)")
@@ -143,6 +170,7 @@ def _shown(title: str, said: str, tables: Sequence[Table[Any]], drawn: Sequence[
     parts = [f"<p><strong>{escape(title)}</strong></p>" if title else ""]
     parts.append(f"<p>{escape(said)}</p>" if said else "")
     parts += [f"<p>{escape(table.title)}</p>{html(table)}" for table in tables]
-    parts += [figure.still() for figure in drawn]
+    # A cell may be narrower than a figure.
+    parts += [figure.still().replace("<svg ", f'<svg style="{FITS}" ', 1) for figure in drawn]
     # The figure's lines take this colour, which a page of reports has by itself.
     return f'<div class="cachewright" style="--line: #9996">{"".join(parts)}</div>'

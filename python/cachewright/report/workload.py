@@ -203,7 +203,9 @@ def _rates(found: WorkloadAnswer) -> Figure:
     seconds = found.period_ns / NS_PER_S
     rows: Rows = []
     mix: Rows = []
-    for period in found.periods:
+    starts = [period.start_ns for period in found.periods]
+    whole = tables.whole_periods(starts, found.period_ns, found.span_ns)
+    for period in found.periods[:whole]:
         counts = (period.reads, period.writes)
         sizes = (period.read_bytes, period.write_bytes)
         time = period.start_ns / scale
@@ -212,6 +214,9 @@ def _rates(found: WorkloadAnswer) -> Figure:
             rows.append({**row, "bandwidth": size / seconds})
         if sum(counts):
             mix.append({"time": time, "share": period.reads / sum(counts), "line": "share"})
+    # Steps end where the last period does.
+    end = (starts[whole - 1] + found.period_ns) / scale
+    rows += [{**row, "time": end} for row in rows[-len(KINDS) :]]
     series = Series("kind", KINDS, "", "line")
     x = _time(found)
     rate_tips = [Tip("kind", "kind"), Tip(f"time ({unit})", "time", "number")]

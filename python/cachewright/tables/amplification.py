@@ -232,7 +232,7 @@ def predictions(op: float, cases: Sequence[Case]) -> Table[Case] | None:
         Column("most frequent class", lambda found: found.majority, words.percent),
         Column("called short", lambda found: found.called_short, words.percent),
         Column("were short", lambda found: found.were_short, words.percent),
-        Column("short lifetime (least / median / most)", thresholds, numeric=True),
+        Column("lifetime cutoff, min/median/max", thresholds, numeric=True),
     ]
 
     def judged(case: Case) -> Classifier | None:

@@ -7,7 +7,7 @@ Units: bytes, nanoseconds, ratios in 0..1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ FEW_BLOCKS = 0.001
 # A write-back cache holds dirty blocks about so long; later overwrites save nothing.
 DIRTY_NS = 60 * NS_PER_S
 HALF = 0.5
+# A period of which less than this share is in the trace has no rate of its own.
+WHOLE_PERIOD = 0.95
 GOOD_FIT = 0.9
 
 
@@ -98,6 +100,18 @@ def follows(found: WorkloadAnswer) -> str:
 def findings(found: WorkloadAnswer) -> list[Finding]:
     """Return what is worth saying of the workload, the most useful first."""
     return list(_findings(found))
+
+
+def whole_periods(starts: Sequence[int], period_ns: int, span_ns: int | None) -> int:
+    """Return how many periods have a rate: the trace may end soon after the last one begins.
+
+    >>> whole_periods([0, 10, 20], 10, 30), whole_periods([0, 10, 20], 10, 24)
+    (3, 2)
+    """
+    if len(starts) < 2 or span_ns is None:
+        return len(starts)
+    is_whole = span_ns - starts[-1] >= WHOLE_PERIOD * period_ns
+    return len(starts) if is_whole else len(starts) - 1
 
 
 def stack(found: WorkloadAnswer, backing: str | None = None) -> str:

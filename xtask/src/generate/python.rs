@@ -21,7 +21,7 @@ from typing import Any, Final
 from cachewright.shown import Shown
 ";
 /// Answers that a notebook shows as a page of their own.
-const SHOWN: [&str; 2] = ["PlanAnswer", "TraceInfo"];
+const SHOWN: [&str; 3] = ["PlanAnswer", "TraceInfo", "WorkloadAnswer"];
 
 /// The module as it should be.
 pub fn module() -> String {

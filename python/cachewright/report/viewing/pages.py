@@ -34,6 +34,12 @@ input[type=search] { flex: 1 1 240px; font: inherit; padding: 5px 8px; color: in
 .tools button { font: inherit; padding: 5px 12px; color: inherit; background: var(--tint);
   border: 1px solid var(--line); border-radius: 4px; cursor: pointer; }
 a { color: var(--accent); }
+#results td { white-space: normal; overflow-wrap: anywhere; vertical-align: top; }
+@media (max-width: 640px) {
+  thead { display: none; }
+  #results tr { display: block; border-bottom: 1px solid var(--line); padding: 6px 0; }
+  #results td { display: block; border: 0; padding: 1px 0; }
+}
 """
 
 
@@ -43,7 +49,7 @@ def listing(root: Path, entries: Sequence[Entry]) -> str:
     rows = "".join(_row(entry) for entry in shown)
     empty = "" if entries else "<p>No results below this folder.</p>"
     script = (files("cachewright.report.viewing") / "list.js").read_text(encoding="utf-8")
-    names = ("", "result", "commands", "policies", "sizes", "best", "changed")
+    names = ("", "result", "best", "commands", "policies", "sizes", "changed")
     head = "".join(f"<th>{name}</th>" for name in names)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -72,12 +78,13 @@ def _row(entry: Entry) -> str:
         escape("; ".join(dict.fromkeys(text for text in texts if text)), quote=True)
         for texts in zip(*(found[1:] for found in entry.gists), strict=True)
     ]
-    cells = "".join(f"<td>{text}</td>" for text in held or [""] * 3)
+    compared, sizes, best = held or [""] * 3
     return (
         f'<tr data-text="{name.lower()} {commands} {" ".join(held).lower()}">'
         f'<td><input type="checkbox" name="at" value="{name}" aria-label="choose {name}"></td>'
         f'<td><a href="/result?at={quote(entry.name, safe="")}">{name}</a></td>'
-        f"<td>{commands}</td>{cells}<td>{changed}</td></tr>"
+        f"<td>{best}</td><td>{commands}</td><td>{compared}</td><td>{sizes}</td>"
+        f"<td>{changed}</td></tr>"
     )
 
 
