@@ -215,3 +215,19 @@ def test_reads_and_writes_are_told_apart(timed: Path, command: Command) -> None:
     assert re.search(r"read +read +write +write", compared)
     frame = api.run(timed).timing
     assert {"reads", "read_p99_ns", "writes", "write_p99_ns"} <= set(frame.columns)
+
+
+def test_closed_loops_that_stop_by_time_are_told_by_their_own_time(
+    traces: Path, command: Command
+) -> None:
+    devices = '[device.cache]\nmodel = "ram"\n[device.backing]\nmodel = "fixed-latency"\n'
+    Path("closed.toml").write_text(
+        '[cache]\ncapacity = "512KiB"\n[replay]\nloop = "closed"\nstop = "200ms"\n'
+        f'{devices}[[tenant]]\nname = "a"\ntrace = "a.csv"\nrepeat = true\n'
+    )
+    answer = command("compare", "closed.toml", "--policy", "lru,arc", "--report")
+    assert answer.status == 0, answer.err
+    note = "a closed loop that stops by time does as much as its answers allow"
+    assert note in answer.err
+    assert "of trace in a closed loop" in answer.out
+    assert note in Path("results/closed/report.html").read_text()

@@ -44,13 +44,15 @@ def _workload(answer: RunAnswer) -> None:
         f"{words.count(whole.block_accesses)} block accesses, "
         f"working set {words.size(whole.working_set_bytes)}, "
         f"{words.duration(whole.span_ns) if has_times else 'no times'}"
+        f"{' of trace in a closed loop' if summary.is_closed(answer) and has_times else ''}"
     )
     output.say()
     noted.of_tenants(tenants)
     for tenant in tenants:
         _times(tenant)
-    for sentence in summary.goals_not_judged(answer):
-        output.note(sentence)
+    for sentence in (*summary.goals_not_judged(answer), summary.unequal_work(answer)):
+        if sentence:
+            output.note(sentence)
 
 
 def _times(tenant: TenantFacts) -> None:

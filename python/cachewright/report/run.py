@@ -36,7 +36,7 @@ def page(result: RunFrames, drawn: Sequence[Figure], rank_by: str | None = None)
         f"<h1>{escape(result.name)}</h1>",
         f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
         _headline(answer, rank),
-        *map(note, summary.goals_not_judged(answer)),
+        *map(note, filter(None, [*summary.goals_not_judged(answer), summary.unequal_work(answer)])),
         *drawn[:1],
         _conclusions(answer, rank) if several else "",
         '<div class="row">',

@@ -43,10 +43,12 @@ def of_possible(hit_ratio: float, bound: str, bound_ratio: float) -> str:
     return f"That is {share} of what is possible ({bound} hits {words.ratio(bound_ratio)})"
 
 
-def written_per_day(written_bytes: float, span_ns: int, where: str) -> str:
-    """Return what is written in a day at the traces' own rate; nothing where that says nothing."""
+def written_per_day(
+    written_bytes: float, span_ns: int, where: str, rate: str = "the traces' rate"
+) -> str:
+    """Return what is written in a day at a rate; nothing where that says nothing."""
     a_day = round(written_bytes * DAY_NS / span_ns) if span_ns >= SHORTEST_NS else 0
-    return f"At the traces' rate it writes {words.size(a_day)} a day to {where}" if a_day else ""
+    return f"At {rate} it writes {words.size(a_day)} a day to {where}" if a_day else ""
 
 
 def command(*parts: str | os.PathLike[str]) -> str:

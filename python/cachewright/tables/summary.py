@@ -159,6 +159,23 @@ def measured_goals(answer: RunAnswer) -> dict[str, str]:
     return found
 
 
+def is_closed(answer: RunAnswer) -> bool:
+    """Return whether requests wait for answers, so that their times are not those of the traces."""
+    return bool(answer.spec.get("replay", {}).get("loop") == "closed")
+
+
+def unequal_work(answer: RunAnswer) -> str:
+    """Return that cases answered different requests, which a time that ends them brings about."""
+    done = [case.total.requests for case in answer.cases]
+    stops = [answer.spec.get("replay", {}), *answer.spec.get("tenant", ())]
+    if not is_closed(answer) or len(set(done)) < 2 or not any(one.get("stop") for one in stops):
+        return ""
+    return (
+        f"a closed loop that stops by time does as much as its answers allow: cases differ in "
+        f"their work, from {words.count(min(done))} to {words.counted(max(done), 'request')}"
+    )
+
+
 def goals_not_judged(answer: RunAnswer) -> list[str]:
     """Return which goals no case judges, since nothing in the stack takes time."""
     if answer.spec.get("device"):
@@ -632,10 +649,13 @@ def _of_possible(answer: RunAnswer, best: Case) -> str:
 
 
 def _written_per_day(answer: RunAnswer, case: Case) -> str:
-    """Return the bytes that a case writes to the cache in a day at the traces' own rate."""
+    """Return the bytes that a case writes to the cache in a day at the rate of its requests."""
     if not all(tenant.has_times for tenant in answer.tenants):
         return ""
     written = case.total.cache_writes * case.block_bytes
+    if is_closed(answer) and case.total.finished_ns is not None:
+        rate = "the rate of this replay"
+        return conclusions.written_per_day(written, case.total.finished_ns, "the cache", rate)
     return conclusions.written_per_day(written, answer.workload.span_ns, "the cache")
 
 
