@@ -201,6 +201,7 @@ def wa(
     trainer: Handed | None,
     threads: int,
     out: str | None = None,
+    force: bool = False,
     progress: Progress | None,
 ) -> str: ...
 def train(

@@ -290,6 +290,7 @@ def wa(
     trainer: str | Trainer = "native",
     settings: Settings | None = None,
     out: PathLike | None = None,
+    force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
     **options: Unpack[DriveOptions],
@@ -306,9 +307,9 @@ def wa(
     after `drive_writes`, or with the trace; with `loop` the trace is repeated until then (10 if not
     given). Schemes that learn are trained at window borders by `trainer`: `native` (in Rust), `jax`
     or a callable (`cachewright.train`), which is called from the run's threads; or `model` names a
-    model file that they use untrained. With `out` a folder with `wa.json` is written.
-    `DriveOptions` lists all options with types and ranges. Errors: `SpecError`, `TraceError`,
-    `RunError`.
+    model file that they use untrained. With `out` a folder with `wa.json` is written;
+    the result of another stack there is replaced only with `force`. `DriveOptions` lists all
+    options with types and ranges. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     from cachewright.train.by_name import hand_out
 
@@ -322,6 +323,7 @@ def wa(
         trainer=hand_out(trainer),
         threads=natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
+        force=force,
         progress=progress,
     )
     return Amplification(load_answer(AmplificationAnswer, json.loads(text)), folder)

@@ -124,7 +124,7 @@ fn plan(
 
 /// Write amplification of separations; `options` are those that `options("wa")` lists.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, options, *, trainer, threads, out=None, progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, trainer, threads, out=None, force=false, progress))]
 fn wa(
     py: Python<'_>,
     stack: &str,
@@ -134,10 +134,11 @@ fn wa(
     trainer: Option<PythonFunction>,
     threads: usize,
     out: Option<PathBuf>,
+    force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let (drive, trainer) = (declared(options)?, trainer.map(training::factory));
-    let options = WaOptions { drive, trainer, set: settings, threads, out };
+    let options = WaOptions { drive, trainer, set: settings, threads, out, force };
     text(work::run(py, progress, |note| {
         cachewright_experiment::wa(stack, &origin, &options, note)
     })?)

@@ -41,7 +41,7 @@ def test_mrc_says_which_size_and_what_twice_of_it_gives(trace: Path, command: Co
     answer = command("mrc", "loop.csv", "--report")
     said, further = conclusion_and_command(answer.out)
     assert said.startswith("At 240KiB lru has a hit ratio of 0.9500")
-    check_same_on_page(said, Path("results/loop/report.html"))
+    check_same_on_page(said, Path("results/loop-mrc/report.html"))
     assert further[:2] == ["compare", "loop.csv"]
     assert command(*further).status == 0
     several = command("mrc", "loop.csv", "--policy", "lru,arc")
@@ -57,7 +57,7 @@ def test_wa_says_which_separation_and_offers_more_space(folder: Path, command: C
     assert answer.status == 0, answer.err
     said, further = conclusion_and_command(answer.out)
     assert said.startswith("At 7.0% over-provisioning use ")
-    check_same_on_page(said, Path("results/writes/report.html"))
+    check_same_on_page(said, Path("results/writes-wa/report.html"))
     assert further[:2] == ["wa", "writes.csv"]
     assert further[further.index("--op") + 1] == "7%,14%,28%"
 

@@ -56,7 +56,7 @@ class CurveFiles:
     """Folder for mrc.json and mrc.parquet."""
 
     report: Annotated[bool, ON] = False
-    """Also write report.html into the folder (`results/NAME` if no folder is named)."""
+    """Also write report.html into the folder (`results/NAME-mrc` if no folder is named)."""
 
     figure: Path | None = None
     """Draw the miss ratios to this file (svg, png or pdf), with `--latency` the response times to
@@ -67,7 +67,7 @@ class CurveFiles:
     without it the figure is as large as a slide."""
 
     force: options.Force = False
-    """Replace the figure if it exists, and the curves of another stack in the folder."""
+    """Replace the figure if it exists, and the curves of another stack or trace in the folder."""
 
 
 def mrc(
@@ -106,7 +106,8 @@ def mrc(
     _check_figure(to)
     folder = to.out
     if folder is None and to.report:
-        folder = RESULTS / (source.name.split(".")[0] or "mrc")
+        # Each command has a folder of its own: the page of another one is not replaced.
+        folder = RESULTS / "-".join(filter(None, (source.name.split(".")[0], "mrc")))
     with progress() as on_progress:
         found = api.mrc(
             spec,

@@ -53,9 +53,12 @@ class OutArgs:
     """Folder for wa.json."""
 
     report: options.On = False
-    """Also write report.html into the folder (`results/NAME` if no folder is named)."""
+    """Also write report.html into the folder (`results/NAME-wa` if no folder is named)."""
 
     figures: options.Figures = None
+
+    force: options.Force = False
+    """Replace the result of another stack or trace in the folder."""
 
     threads: options.Threads = 0
 
@@ -89,7 +92,7 @@ def wa(
             raise SpecError(f"--op: found `{text}`, expected percentages such as `7%,28%`")
     source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
-        engines.alone(to, ("report", "figures"))
+        engines.alone(to, ("report", "figures", "force"))
         given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
         models = () if how.model is None else (how.model,)
         engines.over("wa", source, to.out, {"options": given}, engine, trace, shown, models)
@@ -98,13 +101,15 @@ def wa(
     kinds = parsing.figure_kinds(to.figures)
     folder = to.out
     if folder is None and wants_report:
-        folder = RESULTS / (source.name.split(".")[0] or "wa")
+        # Each command has a folder of its own: the page of another one is not replaced.
+        folder = RESULTS / "-".join(filter(None, (source.name.split(".")[0], "wa")))
     with progress() as on_progress:
         found = api.wa(
             options.stack_or_trace(sources, trace),
             trainer=trainer,
             settings=parsing.settings(set),
             out=folder,
+            force=to.force,
             threads=to.threads,
             progress=on_progress,
             **flag.given(how),

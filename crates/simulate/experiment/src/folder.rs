@@ -2,12 +2,14 @@
 //! tables in Parquet.
 //!
 //! Every file appears whole or not at all. Two stacks are the same if their names, their tenants'
-//! names and the file names of their traces are: other settings are other cases of one stack.
+//! names and their traces are: other settings are other cases of one stack. A trace is the same by
+//! its path, or by its file's name and bytes.
 
 use crate::{ExperimentError, Spec, VERSION, json};
 use cachewright_result::document::SCHEMA_VERSION;
 use cachewright_result::run::RunAnswer;
 use cachewright_result::run::SeriesRow;
+use cachewright_stack::TenantSpec;
 use cachewright_system::Row;
 use cachewright_system::series::QuotaState;
 use cachewright_types::seed::mix;
@@ -21,12 +23,20 @@ use parquet::schema::parser::parse_message_type;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The document of a folder of `run` and `compare`.
 pub const RESULT: &str = "result.json";
+/// The document of `mrc`.
+pub const CURVES: &str = "mrc.json";
+/// The document of `plan`.
+pub const PLAN: &str = "plan.json";
+/// The document of `wa`.
+pub const AMPLIFICATION: &str = "wa.json";
+const DOCUMENTS: [&str; 4] = [RESULT, CURVES, PLAN, AMPLIFICATION];
 /// Tenants that a message names.
 const NAMED: usize = 4;
 
@@ -34,7 +44,16 @@ const NAMED: usize = 4;
 #[derive(Debug, Deserialize)]
 struct Document {
     name: String,
-    spec: Tenants,
+    #[serde(flatten)]
+    tenants: DocumentTenants,
+}
+
+/// Where a document names its tenants: in its stack, or in what was replayed of each.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum DocumentTenants {
+    Stack { spec: Tenants },
+    Replayed { tenants: Vec<ReplayedTrace> },
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,13 +61,34 @@ struct Tenants {
     tenant: Vec<OwnedTrace>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize)]
+struct ReplayedTrace {
+    #[serde(flatten)]
+    trace: OwnedTrace,
+    part: String,
+}
+
+impl Document {
+    fn owner(self) -> FolderOwner {
+        let tenants = match self.tenants {
+            DocumentTenants::Stack { spec } => spec.tenant,
+            DocumentTenants::Replayed { tenants } => {
+                // A load is another file of the same tenant.
+                let run = tenants.into_iter().filter(|tenant| tenant.part == "run");
+                run.map(|tenant| tenant.trace).collect()
+            }
+        };
+        FolderOwner { name: self.name, tenants }
+    }
+}
+
+#[derive(Debug)]
 struct FolderOwner {
     name: String,
     tenants: Vec<OwnedTrace>,
 }
 
-#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Deserialize)]
 struct OwnedTrace {
     name: String,
     trace: String,
@@ -63,14 +103,17 @@ impl FolderOwner {
         FolderOwner { name: spec.name.clone(), tenants: tenants.collect() }
     }
 
-    fn is(&self, other: &FolderOwner) -> bool {
-        let file = |trace: &str| Path::new(trace).file_name().map(ToOwned::to_owned);
-        let alike = |(a, b): (&OwnedTrace, &OwnedTrace)| {
-            a.name == b.name && file(&a.trace) == file(&b.trace)
+    /// Whether a document of `self` is of the stack `spec`.
+    fn is(&self, spec: &Spec) -> bool {
+        let folder = spec.origin.parent().unwrap_or(Path::new(""));
+        let alike = |(theirs, ours): (&OwnedTrace, &TenantSpec)| {
+            theirs.name == ours.name
+                && (theirs.trace == ours.trace
+                    || is_same_trace(&folder.join(&theirs.trace), &ours.path))
         };
-        self.name == other.name
-            && self.tenants.len() == other.tenants.len()
-            && self.tenants.iter().zip(&other.tenants).all(alike)
+        self.name == spec.name
+            && self.tenants.len() == spec.tenants.len()
+            && self.tenants.iter().zip(&spec.tenants).all(alike)
     }
 
     fn text(&self) -> String {
@@ -84,32 +127,77 @@ impl FolderOwner {
     }
 }
 
-/// Refuses a folder whose `document` is of another stack or of something else; `option` replaces
-/// it.
+/// Whether two files of one name hold the same. A file that is gone says nothing of what it held:
+/// its name decides.
+fn is_same_trace(theirs: &Path, ours: &Path) -> bool {
+    let is_one =
+        || matches!((theirs.canonicalize(), ours.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    theirs.file_name() == ours.file_name()
+        && (!theirs.exists() || is_one() || holds_same(theirs, ours).unwrap_or(false))
+}
+
+fn holds_same(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let (a, b) = (File::open(a)?, File::open(b)?);
+    if a.metadata()?.len() != b.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut a, mut b) = (BufReader::new(a), BufReader::new(b));
+    loop {
+        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let both = left.len().min(right.len());
+        if both == 0 {
+            return Ok(left.len() == right.len());
+        }
+        if left[..both] != right[..both] {
+            return Ok(false);
+        }
+        a.consume(both);
+        b.consume(both);
+    }
+}
+
+/// Whose a document is; nothing where there is none, or it is damaged.
+fn owner(path: &Path) -> Option<FolderOwner> {
+    let found: Document = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    Some(found.owner())
+}
+
+/// Refuses a folder that holds a document of another stack, or in place of `document` something
+/// else; `option` replaces it.
 pub fn check_owner(
     out: &Path,
     document: &str,
     spec: &Spec,
     option: &str,
 ) -> Result<(), ExperimentError> {
-    let path = out.join(document);
-    let refuse = |message| Err(ExperimentError::spec(out, message));
-    if !path.is_file() {
-        return Ok(());
-    }
-    let bytes = std::fs::read(&path).map_err(|error| ExperimentError::io(&path, error))?;
-    let found = serde_json::from_slice::<Document>(&bytes).ok();
-    let found = found.map(|found| FolderOwner { name: found.name, tenants: found.spec.tenant });
-    let ours = FolderOwner::new(spec);
     let expected = format!(
         "expected that of {}; name another folder, or replace it with `{option}`",
-        ours.text()
+        FolderOwner::new(spec).text()
     );
-    match found {
-        Some(found) if found.is(&ours) => Ok(()),
-        Some(found) => refuse(format!("found the result of {}, {expected}", found.text())),
-        None => refuse(format!("found a `{document}` that is no result, {expected}")),
+    for name in DOCUMENTS {
+        let path = out.join(name);
+        let found = match owner(&path) {
+            Some(found) if found.is(spec) => continue,
+            Some(found) => format!("found the result of {}", found.text()),
+            None if name == document && path.is_file() => {
+                format!("found a `{document}` that is no result")
+            }
+            None => continue,
+        };
+        return Err(ExperimentError::spec(out, format!("{found}, {expected}")));
     }
+    Ok(())
+}
+
+/// Removes the documents of another stack, which would stand beside the one to come. Errors: the
+/// operating system's.
+pub fn remove_others(out: &Path, spec: &Spec) -> Result<(), ExperimentError> {
+    for path in DOCUMENTS.map(|name| out.join(name)) {
+        if owner(&path).is_some_and(|found| !found.is(spec)) {
+            std::fs::remove_file(&path).map_err(|error| ExperimentError::io(&path, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Where a document goes; nothing is written without a folder.
@@ -127,7 +215,11 @@ impl DocumentPlace<'_> {
     pub fn claim(&self, spec: &Spec, force: bool) -> Result<(), ExperimentError> {
         let Some(folder) = self.folder else { return Ok(()) };
         make_folder(folder, folder)?;
-        if force { Ok(()) } else { check_owner(folder, self.file, spec, "--force") }
+        if force {
+            remove_others(folder, spec)
+        } else {
+            check_owner(folder, self.file, spec, "--force")
+        }
     }
 
     /// Writes the document.

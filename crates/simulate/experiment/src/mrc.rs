@@ -6,7 +6,7 @@
 //! [`PASS_BYTES`], or is one part. docs/results.md has the measurement.
 
 use crate::case::Case;
-use crate::folder::{DocumentPlace, RowGroupWriter, column, write_file};
+use crate::folder::{CURVES, DocumentPlace, RowGroupWriter, column, write_file};
 use crate::json::document;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, RecordedTenants, record};
@@ -35,8 +35,6 @@ use std::path::{Path, PathBuf};
 const EXACT_ACCESSES: u64 = 20_000_000;
 /// Distinct blocks up to which `auto` simulates policies exactly.
 const EXACT_BLOCKS: u32 = 1_000_000;
-/// The document in the result folder.
-const DOCUMENT: &str = "mrc.json";
 
 /// Measures the curves; the JSON is described in docs/results.md.
 pub fn mrc(
@@ -50,7 +48,7 @@ pub fn mrc(
     let refuse = |message| ExperimentError::spec(origin, message);
     let curve = &options.curve;
     check(&spec, curve).map_err(refuse)?;
-    let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
+    let place = DocumentPlace { folder: options.out.as_deref(), file: CURVES };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let requests =

@@ -11,7 +11,7 @@
 //! get what the partitioner leaves them.
 
 use crate::case::{Case, ResolvedCase, expand, single};
-use crate::folder::DocumentPlace;
+use crate::folder::{DocumentPlace, PLAN};
 use crate::job::Job;
 use crate::json::document;
 use crate::models::Caching;
@@ -35,9 +35,6 @@ use rayon::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// The document in the result folder.
-const DOCUMENT: &str = "plan.json";
 
 declare! {
     /// Options of `plan`: which partitioners, and how precisely.
@@ -103,7 +100,7 @@ pub fn plan(
     }
     // Goals are not by bytes.
     kept.uneven_bytes = false;
-    let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
+    let place = DocumentPlace { folder: options.out.as_deref(), file: PLAN };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let mut recorded = record(&spec, kept, progress)?;

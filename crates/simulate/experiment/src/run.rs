@@ -8,7 +8,7 @@ use crate::answers;
 use crate::answers::constant_throughput;
 use crate::answers::{CaseResult, RunAnswers};
 use crate::case::{Case, ResolvedCase, expand_with};
-use crate::folder::{AnswerStore, RESULT, check_owner};
+use crate::folder::{AnswerStore, RESULT, check_owner, remove_others};
 use crate::foreign::ForeignPolicies;
 use crate::json::{document, text as text_of};
 use crate::models::{Library, fingerprint as fingerprint_of_models};
@@ -110,8 +110,10 @@ pub fn run(
     let file = crate::spec::read(text, origin, &options.set)?;
     let spec = replayed(&file)?;
     check_files(&spec)?;
-    if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
-        check_owner(out, RESULT, &spec, "--fresh")?;
+    match options.out.as_deref() {
+        Some(out) if options.fresh => remove_others(out, &spec)?,
+        Some(out) => check_owner(out, RESULT, &spec, "--fresh")?,
+        None => {}
     }
     let foreign = &options.foreign;
     let cases = expand_with(&file, &options.vary, foreign, progress)?;

@@ -9,7 +9,7 @@ mod script;
 mod training;
 
 use crate::case::Case;
-use crate::folder::{AnswerStore, write_document};
+use crate::folder::{AMPLIFICATION, AnswerStore, DocumentPlace};
 use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{
@@ -43,8 +43,6 @@ const FEW_DRIVE_WRITES: f64 = 10.0;
 const LOOPED_DRIVE_WRITES: f64 = 10.0;
 /// Points of the series, about.
 const POINTS: f64 = 200.0;
-/// The file in the result folder.
-const RESULT: &str = "wa.json";
 
 /// Measures write amplification; the JSON is described in the package's documentation.
 pub fn wa(
@@ -58,6 +56,8 @@ pub fn wa(
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let refuse = |message| ExperimentError::spec(origin, message);
     let plan = DrivePlan::new(options, &spec).map_err(refuse)?;
+    let place = DocumentPlace { folder: options.out.as_deref(), file: AMPLIFICATION };
+    place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let page_bytes = plan.flash.page.0;
         let script = script::read(&spec, &drive.load, page_bytes, progress)?;
@@ -92,11 +92,9 @@ pub fn wa(
         let reused = found.iter().filter(|(_, kept)| *kept).count();
         let cases = found.into_iter().map(|(answer, _)| answer).collect();
         let mut result = run.answer(&spec, cases);
-        if let Some(out) = &options.out {
-            write_document(&out.join(RESULT), &result)?;
-            // Beside the document: what is written does not depend on what was kept.
-            result.reused = Some(reused);
-        }
+        place.write(&result)?;
+        // Beside the document: what is written does not depend on what was kept.
+        result.reused = options.out.is_some().then_some(reused);
         document(&result)
     })
 }
@@ -331,6 +329,8 @@ pub struct WaOptions {
     pub threads: usize,
     /// The result folder; nothing is written without one.
     pub out: Option<PathBuf>,
+    /// Replace the result of another stack in that folder.
+    pub force: bool,
 }
 
 /// How large the drive is.

@@ -153,6 +153,25 @@ fn the_result_of_another_stack_is_not_replaced_unless_asked() {
     // The same traces by another path are the same stack, with whatever settings.
     let path = folder.path.join("b.csv").display().to_string();
     swept(&folder, &with(&[("tenant.b.trace", &path), ("seed", "7")], false));
+    // A file of the same name elsewhere is another trace unless it holds the same bytes.
+    std::fs::create_dir_all(folder.path.join("copy")).unwrap();
+    let copy = folder.path.join("copy/b.csv");
+    std::fs::copy(&path, &copy).unwrap();
+    let elsewhere = [("tenant.b.trace", "copy/b.csv")];
+    swept(&folder, &with(&elsewhere, false));
+    swept(&folder, &with(&[], false));
+    let mut longer = read(&copy);
+    longer.extend_from_slice(b"1,R,0,4096,9000000\n");
+    std::fs::write(&copy, longer).unwrap();
+    let error = run(STACK, &origin, &with(&elsewhere, false), &quiet).unwrap_err().to_string();
+    assert!(error.contains("(a from a.csv, b from copy/b.csv)"), "{error}");
+    // Documents of another command count, and do not stay beside the result that replaces them.
+    let document = folder.path.join("out/wa.json");
+    std::fs::rename(folder.path.join("out/result.json"), &document).unwrap();
+    let error = run(STACK, &origin, &with(&elsewhere, false), &quiet).unwrap_err().to_string();
+    assert!(error.contains("found the result of `stack`"), "{error}");
+    swept(&folder, &with(&elsewhere, true));
+    assert!(!document.exists());
     swept(&folder, &with(&[("name", "other")], true));
     std::fs::write(folder.path.join("out/result.json"), "[1, 2]").unwrap();
     let error = run(STACK, &origin, &first, &quiet).unwrap_err().to_string();
