@@ -48,11 +48,24 @@ def test_mrc_says_which_size_and_what_twice_of_it_gives(trace: Path, command: Co
     assert conclusion_and_command(several.out)[1][0] == "run"
 
 
+def test_curves_of_several_files_lead_to_a_comparison_of_all(
+    folder: Path, command: Command
+) -> None:
+    frame(LOOP[:600]).write_csv("early.csv")
+    later = frame(LOOP[600:]).with_columns(pl.col("time_ns") + 600 * 20_000_000)
+    later.write_csv("late.csv")
+    answer = command("mrc", "early.csv", "late.csv", "--block", "8KiB", "--set", "seed=3")
+    said, further = conclusion_and_command(answer.out)
+    assert further[:4] == ["compare", "early.csv", "late.csv", "--join"]
+    assert further[4:8] == ["--set", "seed=3", "--block", "8KiB"]
+    assert command(*further).status == 0, said
+
+
 def test_wa_says_which_separation_and_offers_more_space(folder: Path, command: Command) -> None:
     rows = {"time_ns": range(40_000), "op": ["W"] * 40_000, "length_bytes": [4096] * 40_000}
     offsets = [at * 7919 % 4000 * 4096 for at in range(40_000)]
     pl.DataFrame({**rows, "offset_bytes": offsets}).write_csv("writes.csv")
-    words = ["--separation", "none,2r", "--superblock", "64KiB"]
+    words = ["--separation", "none,2r", "--superblock", "64KiB", "--loop", "--drive-writes", "3"]
     answer = command("wa", "writes.csv", *words, "--report")
     assert answer.status == 0, answer.err
     said, further = conclusion_and_command(answer.out)
@@ -60,6 +73,16 @@ def test_wa_says_which_separation_and_offers_more_space(folder: Path, command: C
     check_same_on_page(said, Path("results/writes-wa/report.html"))
     assert further[:2] == ["wa", "writes.csv"]
     assert further[further.index("--op") + 1] == "7%,14%,28%"
+    for asked in (["--superblock", "64KiB"], ["--loop"], ["--drive-writes", "3.0"]):
+        at = further.index(asked[0])
+        assert further[at : at + len(asked)] == asked
+    assert command(*further).status == 0
+    much = command("wa", "writes.csv", *words, "--op", "28%")
+    further = conclusion_and_command(much.out)[1]
+    assert further[further.index("--op") + 1] == "28%"
+    several = command("wa", "writes.csv", *words, "--op", "7%,14%")
+    further = conclusion_and_command(several.out)[1]
+    assert further[further.index("--op") + 1] == "7%,14%"
 
 
 def test_plan_says_the_smallest_cache_and_runs_it(trace: Path, command: Command) -> None:

@@ -154,6 +154,10 @@ def test_a_drive_says_how_busy_and_worn_it_was_and_what_it_took(
     said = ("(analytic fill)", "chips spent", "programming", "erases per block", "10,000 cycles")
     for words in (*said, "drive writes per day", "flash programs", "W on average"):
         assert words in answer.out, words
+    further = answer.out.splitlines()[-1].removeprefix("next: cachewright ").split()
+    assert further[0] == "compare"
+    assert further[2:] == ["--vary", "device.ssd.separation=none,2r,sepbit"]
+    assert command(*further).status == 0
     page = (path.parent / "drive" / "report.html").read_text()
     for title in ("How busy the flash was", "<h2>Energy</h2>", "<h2>Flash</h2>", "chip busy"):
         assert title in page, title

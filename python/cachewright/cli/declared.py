@@ -7,6 +7,7 @@ name of its option, its type and its default; a test compares them with the decl
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -42,6 +43,18 @@ class Flags:
         """Return the flag of a list that stands in one text, with commas."""
         text = sentence(declared(self.command)[key]).removesuffix(".")
         return Parameter(name=name, help=f"{text}; several separated by commas.")
+
+    def spelled(self, args: object, without: Collection[str] = ()) -> list[str]:
+        """Return the options that were given in `args` as they are typed, but for some."""
+        usual = vars(type(args)())
+        words = list[str]()
+        for key, value in vars(args).items():
+            if key not in declared(self.command) or key in without or value in (None, usual[key]):
+                continue
+            name = f"--{key.replace('_', '-')}"
+            several = value if isinstance(value, list) else [value]
+            words += [name] if value is True else [w for one in several for w in (name, str(one))]
+        return words
 
     def given(self, args: object) -> dict[str, Any]:
         """Return the options that were given in `args`; a list is split at its commas."""

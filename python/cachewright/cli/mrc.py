@@ -6,6 +6,7 @@ never know: how curves are made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +21,12 @@ from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.results import Curves
-from cachewright.stack import USUAL_POLICIES, files_of
+from cachewright.stack import USUAL_POLICIES, files_of, is_stack_path
 from cachewright.tables import conclusion, curves, timing
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
+BLOCK = "4KiB"
 ON = Parameter(negative=())
 flag = Flags("mrc")
 
@@ -76,7 +78,7 @@ def mrc(
     *,
     curve: CurveArgs | None = None,
     files: CurveFiles | None = None,
-    block: str = "4KiB",
+    block: str = BLOCK,
     set: options.Set = None,
     threads: options.Threads = 0,
     show: options.ShowArgs | None = None,
@@ -131,7 +133,9 @@ def mrc(
     for line in lines:
         output.say(line)
     if trace is None or not trace.given():
-        output.follow(_next_command(source, found.answer))
+        set_too = [part for setting in set or () for part in ("--set", setting)]
+        set_too += ["--block", block] if block != BLOCK and not is_stack_path(source) else []
+        output.follow(_next_command(sources, set_too, found.answer))
 
 
 def _show(answer: CurvesAnswer) -> None:
@@ -152,18 +156,22 @@ def _show(answer: CurvesAnswer) -> None:
     output.conclude(curves.answered(answer))
 
 
-def _next_command(source: Path, answer: CurvesAnswer) -> str:
-    """Return the comparison of policies at the size advised, or the run of the best of several."""
+def _next_command(sources: Sequence[Path], given: Sequence[str], answer: CurvesAnswer) -> str:
+    """Return the comparison of policies at the size advised, or the run of the best of several.
+
+    Several traces are parts of one recording here, which other commands do by `--join`.
+    """
     chosen = curves.advised(answer)
     if chosen is None or "(" in chosen.policy:
         return ""
+    of: list[str | Path] = [*sources, *(["--join"] if len(sources) > 1 else []), *given]
     size = words.size_at_least(chosen.size_blocks * answer.block_bytes)
     policies = list(dict.fromkeys(curve.policy for curve in answer.curves))
     if len(policies) > 1:
         at = ("--policy", chosen.policy, "--capacity", size, "--report")
-        return conclusion.command("run", source, *at)
+        return conclusion.command("run", *of, *at)
     usual = ",".join(dict.fromkeys([*policies, *USUAL_POLICIES]))
-    return conclusion.command("compare", source, "--policy", usual, "--capacity", size)
+    return conclusion.command("compare", *of, "--policy", usual, "--capacity", size)
 
 
 def _files(found: Curves, to: CurveFiles, folder: Path | None) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachewright.cli import output
 from cachewright.cli.progress import progress
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
 # Keys of `[cache]` that `run` and `compare` have options for.
+# Separations that are compared on a drive.
+SEPARATIONS = "none,2r,sepbit"
 CACHE_OPTIONS = ("policy", "capacity", "partition", "block")
 
 
@@ -99,8 +101,8 @@ def replay(job: Job, wanted: Wanted) -> None:
 def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
     """Return the command that follows from an answer; nothing where its sources have no name.
 
-    After one case it is the comparison of the usual policies and sizes; after a comparison the case
-    that was advised, with its report.
+    After one case it is the comparison of the usual policies and sizes, or of separations on a
+    drive; after a comparison the case that was advised, with its report.
     """
     from cachewright.tables import conclusion, ranking, summary
 
@@ -111,6 +113,9 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
     if len(answer.cases) == 1:
         # What is compared is not set as well: of traces the usual sizes, too.
         is_stack = is_stack_path(job.sources[0])
+        if key := _separation_key(answer.spec):
+            words += _spelled({k: v for k, v in settings.items() if k != key})
+            return conclusion.command("compare", *words, "--vary", f"{key}={SEPARATIONS}")
         varied = ("policy",) if is_stack else ("policy", "capacity")
         words += _spelled({k: v for k, v in settings.items() if short(k) not in varied})
         if is_stack:
@@ -122,6 +127,17 @@ def _next_command(job: Job, answer: RunAnswer, rank_by: str | None) -> str:
         return ""
     settings |= {key: best.settings[key] for key in answer.varied}
     return conclusion.command("run", *words, *_spelled(settings), "--report")
+
+
+def _separation_key(spec: Mapping[str, Any]) -> str:
+    """Return the key of a drive's separation where the stack is a drive; nothing elsewhere."""
+    system = (spec.get("machine") or {}).get("system")
+    if system == "flash-store":
+        return "flash.separation"
+    if system != "ssd":
+        return ""
+    drives = (f"device.{name}" for name, one in spec["device"].items() if "separation" in one)
+    return "".join(f"{name}.separation" for name in list(drives)[:1])
 
 
 def _spelled(settings: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ For: a table per over-provisioning, the best marked. Must never know: how it is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,6 +24,8 @@ from cachewright.tables import amplification, conclusion
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
+# What the next command chooses itself, and the spare space in percent beyond which it offers none.
+CHOSEN, MOST_SPARE = ("separations", "reclaims", "op"), 50
 flag = Flags("wa")
 
 
@@ -127,7 +130,7 @@ def wa(
         if not shown.is_data:
             output.say(f"report: {path}")
     if not shown.is_data and (trace is None or not trace.given()):
-        output.follow(_next_command(source, set, found.answer))
+        output.follow(_next_command(sources, how, set, found.answer))
 
 
 def _show(found: Amplification) -> None:
@@ -151,14 +154,22 @@ def _show(found: Amplification) -> None:
     output.conclude(amplification.answered(answer))
 
 
-def _next_command(source: Path, given: list[str] | None, answer: AmplificationAnswer) -> str:
-    """Return the best scheme on larger spare space, or its report where that is known."""
+def _next_command(
+    sources: Sequence[Path], how: DriveArgs, given: list[str] | None, answer: AmplificationAnswer
+) -> str:
+    """Return the best scheme on larger spare space, or its report where that is known.
+
+    All else is as it was asked for.
+    """
     several = amplification.by_op(answer)
     best = amplification.best_case(several[0][1])
     if "(" in f"{best.separation}{best.reclaim}":
         return ""
     words = [part for setting in given or () for part in ("--set", setting)]
+    words += flag.spelled(how, without=CHOSEN)
     words += ["--separation", best.separation, "--reclaim", best.reclaim]
+    shares = [100 * op for op, _ in several]
     if len(several) == 1:
-        words += ["--op", ",".join(f"{100 * best.op * times:g}%" for times in (1, 2, 4))]
-    return conclusion.command("wa", source, *words, "--report")
+        shares += [more for times in (2, 4) if (more := times * shares[0]) <= MOST_SPARE]
+    words += ["--op", ",".join(f"{share:g}%" for share in shares)]
+    return conclusion.command("wa", *sources, *words, "--report")
