@@ -210,6 +210,13 @@ def test_one_trace_that_hits_nothing_or_wants_more_is_told_so(
     assert "next: " not in none.out
 
 
+def test_a_comparison_of_what_changes_nothing_says_so(folder: Path, command: Command) -> None:
+    frame(LOOP).write_csv("loop.csv")
+    words = ["--policy", "lru", "--capacity", "400KiB", "--vary", "seed=1,2"]
+    answer = command("compare", "loop.csv", *words)
+    assert "Nothing compared differs: all 2 cases have hit ratio 0.9500." in answer.out
+
+
 def test_a_dataset_is_not_ranked_by_what_its_volumes_cannot_tell(
     folder: Path, command: Command
 ) -> None:

@@ -39,6 +39,7 @@ def test_run_shows_response_times_devices_and_where_time_went(
     assert answer.status == 0, answer.err
     for words in ("p99.9", "slowdown", "backing rotation", "hdd-10045-9gb", "Little's law", "Jain"):
         assert words in answer.out, words
+    assert "overrun" not in answer.out
     document = json.loads(command("run", timed, "--json").out)
     total = document["cases"][0]["timing"]["total"]
     assert sum(total["breakdown_ns"].values()) == pytest.approx(total["mean_ns"])
@@ -58,6 +59,14 @@ def test_the_report_draws_every_response_of_the_answer(timed: Path) -> None:
     shares = [row["share"] for row in rows if row["tenant"] == timing.ALL]
     assert shares[0] == 0.0
     assert shares[-1] == (total.requests - 1) / total.requests
+
+
+def test_devices_that_are_overrun_are_told_of(timed: Path, command: Command) -> None:
+    timed.write_text(timed.read_text().replace("time_scale = 30\n", ""))
+    answer = command("run", timed, "--capacity", "16KiB", "--report", "--out", "results")
+    said = "The devices are overrun: requests arrive for 4s, the last is answered after "
+    assert said in answer.out
+    assert said in Path("results/report.html").read_text()
 
 
 def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Command) -> None:

@@ -17,6 +17,7 @@ def show(answer: RunAnswer, rank_by: str | None = None) -> None:
     output.kept(answer)
     if len(answer.cases) == 1:
         _single(answer.cases[0])
+        output.conclude(summary.conclusion(answer, rank))
         return
     for pivot in summary.pivots(answer):
         output.show(pivot)

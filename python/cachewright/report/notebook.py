@@ -41,7 +41,12 @@ def of_run(result: RunFrames) -> str:
     rank = ranking.rank_of(answer)
     if len(answer.cases) == 1:
         (case,) = answer.cases
-        return _shown(result.name, "", [summary.tenants(case)], figures(result)[:1])
+        return _shown(
+            result.name,
+            summary.conclusion(answer, rank),
+            [summary.tenants(case)],
+            figures(result)[:1],
+        )
     best = summary.advised(answer, rank)
     ranked = next(one for one in summary.rankings(answer, rank) if best in one.cases)
     tables = [summary.ranked(answer, ranked)]

@@ -91,12 +91,14 @@ def _headline(answer: RunAnswer, rank: Rank) -> str:
     drawn = "".join(
         f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
     )
+    said = summary.conclusion(answer, rank)
     if len(answer.cases) > 1:
-        what = f"<p><strong>{escape(summary.conclusion(answer, rank))}</strong></p>"
+        what = f"<p><strong>{escape(said)}</strong></p>"
         drawn = "" if summary.choice(answer, rank) is None else drawn
     else:
         label = escape(summary.label(best, answer.varied or list(best.settings)))
         what = f"<p>One case: <strong>{label}</strong></p>"
+        what += f"<p>{escape(said)}</p>" if said else ""
     tiles_drawn = f'<div class="tiles">{drawn}</div>' if drawn else ""
     return f'<section class="best">{what}{tiles_drawn}</section>'
 

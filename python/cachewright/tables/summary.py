@@ -37,6 +37,8 @@ SLACK = 3
 TENANT_COLUMNS = 8
 # Capacities that get a sentence of their own.
 SHOWN_CAPACITIES = 10
+# Times the span of the arrivals after which the last answer shows that devices did not keep up.
+OVERRUN = 2
 ALL = "all"
 # What follows the name of a policy that is no choice.
 BOUND = " (bound)"
@@ -574,12 +576,17 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     """Return the answer of a comparison in a paragraph: what to use, how good it is, its price.
 
     By hits it is the smallest cache that gives nearly what the largest one compared gives, under
-    the scheme that hits most there. Empty where there is nothing to choose.
+    the scheme that hits most there. Of one case it says whether its devices were overrun.
     """
     rank = rank or ranking.rank_of(answer)
-    if len(answer.cases) < 2:
-        return ""
     best = advised(answer, rank)
+    if len(answer.cases) < 2:
+        return conclusions.paragraph([_overrun(answer, best)])
+    if _is_same(answer.cases, rank):
+        same = (
+            f"Nothing compared differs: all {len(answer.cases)} cases have {_numbers(best, rank)}"
+        )
+        return conclusions.paragraph([same, _overrun(answer, best)])
     if is_worthless(best, rank):
         return f"No cache compared is worth its space: {_most_hits(answer)}."
     keys = [key for key in answer.varied if key != CAPACITY]
@@ -588,7 +595,43 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     first = f"{size}{use}: {_numbers(best, rank)}"
     parts = [first[:1].upper() + first[1:], _more_cache(answer, best, rank)]
     parts += [_of_possible(answer, best), _written_per_day(answer, best)]
-    return conclusions.paragraph(parts)
+    return conclusions.paragraph([*parts, _overrun(answer, best)])
+
+
+def _is_same(cases: Sequence[Case], rank: Rank) -> bool:
+    """Return whether all cases of one capacity counted and took the same."""
+    first = cases[0]
+    return all(
+        capacity_bytes(case) == capacity_bytes(first)
+        and case.total == first.total
+        and rank.of(case) == rank.of(first)
+        and ranking.amplification(case) == ranking.amplification(first)
+        for case in cases
+    )
+
+
+def _keeps_times(answer: RunAnswer) -> bool:
+    """Return whether all requests arrive at the times of their traces."""
+    replay, tenants = answer.spec["replay"], answer.spec["tenant"]
+    is_whole = replay["loop"] == "open" and not replay["stop"] and replay["warmup"] != "history"
+    is_as_recorded = all(one["time_scale"] == 1 and one["start"] == "0s" for one in tenants)
+    return is_whole and is_as_recorded and all(one.has_times for one in answer.tenants)
+
+
+def _overrun(answer: RunAnswer, case: Case) -> str:
+    """Return that requests came faster than the devices answer; nothing where they kept up.
+
+    Arrivals of a closed loop, or at other times than the traces', say nothing of that.
+    """
+    if case.timing is None or not _keeps_times(answer):
+        return ""
+    span, end = answer.workload.span_ns, case.timing.end_ns
+    if end < OVERRUN * span:
+        return ""
+    return (
+        f"The devices are overrun: requests arrive for {words.duration(span)}, the last is "
+        f"answered after {words.duration(end)}, so that response times tell of the queue"
+    )
 
 
 def is_worthless(best: Case, rank: Rank) -> bool:
