@@ -172,6 +172,25 @@ def test_a_drive_says_how_busy_and_worn_it_was_and_what_it_took(
         assert title in page, title
 
 
+def test_a_given_spare_share_decides_how_much_of_a_drive_is_used(
+    traces: Path, command: Command
+) -> None:
+    path = traces / "sata.toml"
+    path.write_text(
+        '[cache]\ncapacity = "1MiB"\nblock = "16KiB"\n[machine]\nsystem = "ssd"\n'
+        '[device.ssd]\nmodel = "sata-850pro"\n[[tenant]]\nname = "a"\ntrace = "a.csv"\n'
+    )
+    own = api.check(path)["device"]["ssd"]
+    assert own["capacity"] == "500107608KiB"
+    found = api.check(path, settings={"device.ssd.over_provisioning": 0.28})["device"]["ssd"]
+    assert (found["capacity"], found["over_provisioning"]) == ("auto", 0.28)
+    # The traces write far less than the drive holds.
+    words = ["--vary", "device.ssd.over_provisioning=0.07,0.28", "--vary", "cache.policy=lru,fifo"]
+    answer = command("compare", path, *words)
+    assert answer.status == 0, answer.err
+    assert "As good in every number: over_provisioning=0.28, lru." in answer.out
+
+
 def test_quantities_have_prefixes_and_lives_units() -> None:
     shown = [timing.quantity(value, "J") for value in (0.0, 3.2e-9, 0.00025, 0.9999, 12.0, 4.5e6)]
     assert shown == ["0J", "3.2nJ", "250uJ", "1J", "12J", "4.5MJ"]

@@ -37,6 +37,8 @@ SLACK = 3
 TENANT_COLUMNS = 8
 # Capacities that get a sentence of their own.
 SHOWN_CAPACITIES = 10
+# Choices named that are as good as the one to use.
+SAME_SHOWN = 3
 # Times the span of the arrivals after which the last answer shows that devices did not keep up.
 OVERRUN = 2
 ALL = "all"
@@ -582,7 +584,7 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     best = advised(answer, rank)
     if len(answer.cases) < 2:
         return conclusions.paragraph([_overrun(answer, best)])
-    if _is_same(answer.cases, rank):
+    if all(_is_same(case, best, rank) for case in answer.cases):
         same = (
             f"Nothing compared differs: all {len(answer.cases)} cases have {_numbers(best, rank)}"
         )
@@ -593,21 +595,33 @@ def conclusion(answer: RunAnswer, rank: Rank | None = None) -> str:
     size = f"at {words.size(capacity_bytes(best))} " if CAPACITY in answer.varied else ""
     use = f"use {label(best, keys)}" if keys else "the stack as it is"
     first = f"{size}{use}: {_numbers(best, rank)}"
-    parts = [first[:1].upper() + first[1:], _more_cache(answer, best, rank)]
+    parts = [first[:1].upper() + first[1:], _as_good(answer, best, rank)]
+    parts.append(_more_cache(answer, best, rank))
     parts += [_of_possible(answer, best), _written_per_day(answer, best)]
     return conclusions.paragraph([*parts, _overrun(answer, best)])
 
 
-def _is_same(cases: Sequence[Case], rank: Rank) -> bool:
-    """Return whether all cases of one capacity counted and took the same."""
-    first = cases[0]
-    return all(
-        capacity_bytes(case) == capacity_bytes(first)
-        and case.total == first.total
-        and rank.of(case) == rank.of(first)
-        and ranking.amplification(case) == ranking.amplification(first)
-        for case in cases
+def _is_same(case: Case, best: Case, rank: Rank) -> bool:
+    """Return whether two cases of one capacity counted and took the same."""
+    return (
+        capacity_bytes(case) == capacity_bytes(best)
+        and case.total == best.total
+        and rank.of(case) == rank.of(best)
+        and ranking.amplification(case) == ranking.amplification(best)
     )
+
+
+def _as_good(answer: RunAnswer, best: Case, rank: Rank) -> str:
+    """Return the other choices that give the same as the one to use."""
+    keys = [key for key in answer.varied if key != CAPACITY]
+    same = [
+        label(case, keys)
+        for case in answer.cases
+        if case is not best and not is_bound(case) and _is_same(case, best, rank)
+    ]
+    more = len(same) - SAME_SHOWN
+    named = "; ".join(same[:SAME_SHOWN]) + (f"; {more} more" if more > 0 else "")
+    return f"As good in every number: {named}" if same else ""
 
 
 def _keeps_times(answer: RunAnswer) -> bool:

@@ -5,6 +5,7 @@
 use crate::device::AnyDevice;
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::served::{FixedLatency, FixedSettings, Null, NullSettings, Ram, RamSettings};
+use crate::ssd::presets::under;
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::Resolved;
@@ -153,7 +154,8 @@ impl DeviceModel {
     }
 
     fn with_preset(&self, pairs: &[(String, Value)]) -> Vec<(String, Value)> {
-        let preset = self.preset.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text)));
+        let preset =
+            under(self.preset, pairs).map(|(key, text)| ((*key).to_owned(), Value::read(text)));
         preset.chain(pairs.iter().cloned()).collect()
     }
 }

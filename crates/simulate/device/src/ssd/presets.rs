@@ -258,12 +258,22 @@ pub fn preset(name: &str) -> Result<&'static Preset, SettingError> {
     })
 }
 
+/// The pairs of a preset that hold under `given` ones. A given `over_provisioning` decides how much
+/// of the drive can be addressed, in place of the preset's `capacity`.
+pub fn under<'a>(
+    preset: PresetPairs,
+    given: &'a [(String, Value)],
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> + use<'a> {
+    let gives_spare = given.iter().any(|(key, _)| key == "over_provisioning");
+    preset.iter().filter(move |(key, _)| !(gives_spare && *key == "capacity"))
+}
+
 impl Preset {
     /// The preset's parameters with `pairs` set over them, checked. Errors: a key or value is
     /// refused, or the drive cannot be.
     pub fn params(&self, pairs: &[(String, Value)]) -> Result<SsdParams, SettingError> {
         let mut params = SsdParams::default();
-        for (key, text) in self.pairs {
+        for (key, text) in under(self.pairs, pairs) {
             params.set(key, &Value::read(text))?;
         }
         for (key, value) in pairs {
@@ -277,6 +287,20 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_given_spare_share_decides_in_place_of_the_presets_capacity() {
+        let drive = preset("sata-850pro").unwrap();
+        let spare = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text)));
+            drive.params(&pairs.collect::<Vec<_>>()).unwrap().spare_share()
+        };
+        assert!((spare(&[]) - 0.0752).abs() < 1e-3);
+        assert_eq!(spare(&[("over_provisioning", "0.28")]), 0.28);
+        // Both are given in the resolved form of a stack: the capacity decides.
+        let both = [("over_provisioning", "0.28"), ("capacity", "512110190592B")];
+        assert_eq!(spare(&both), spare(&[]));
+    }
 
     #[test]
     fn every_preset_is_a_possible_drive() {
