@@ -93,6 +93,8 @@ def test_a_conversion_holds_the_same_requests(dataset: Path, every_ns: int | Non
     assert [name for name, _ in found.unread] == ["set/notes.md"]
     parts = 3 if every_ns is None else 3 * 6
     assert found.parts == found.manifest.rows.height == parts
+    listed = [file.path for file in files.found("out")]
+    assert all("/volume=" in path for path in listed), "its own manifests are no traces"
     opened = volumes.open_dataset("out", Path("x"), reading=READING, how=How())
     assert [one.name for one in opened.volumes] == ["1", "2", "3"]
     for volume in opened.volumes:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cachewright.types import Columns, Progress
 
 WORK = "cachewright.fleet.datasets.convert:file_parts"
+# The manifest of what is converted; files that begin with `_` are no traces of a dataset.
+SOURCE = "_source.parquet"
 ROWS = 1 << 24
 """Rows that the writers of a pass may hold together: about 400 MiB."""
 WRITER_ROWS = 1 << 20
@@ -63,9 +65,7 @@ def convert(
     reading, how = reading or manifest.Reading(), how or job.How()
     if not files.is_url(location) and out.resolve() == Path(location).resolve():
         raise SpecError(f"{out}: found the folder that is read, expected another to write")
-    found = manifest.index(
-        location, out / "source.parquet", reading=reading, how=how, progress=progress
-    )
+    found = manifest.index(location, out / SOURCE, reading=reading, how=how, progress=progress)
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in found.rows.filter(found.rows["error"].is_null()).to_dicts():
         groups.setdefault(row["path"], []).append(row)
