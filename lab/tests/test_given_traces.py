@@ -12,7 +12,7 @@ import pytest
 from fixtures import Command
 
 from cachewright import SpecError
-from cachewright_lab.reproduce import drive_mixes, load, specs, volumes
+from cachewright_lab.reproduce import drive_mixes, load, mixes, specs, volumes
 
 SPECS = Path(__file__).resolve().parents[1] / "papers"
 WORDS = ["--traces", "volumes", "--specs", SPECS, "--out", "r"]
@@ -51,6 +51,7 @@ def test_mixes_of_given_volumes_share_a_drive(folder: Path, command: Command) ->
     answer = command("reproduce", "icache", "fig1", *WORDS)
     assert answer.status == 0, answer.err
     assert "Mix 2" in answer.out
+    assert "<nav>" not in Path("r/index.html").read_text(), "there is one figure"
     assert "Mix 1" not in answer.out, "it needs oltp"
 
 
@@ -133,3 +134,37 @@ def test_every_paper_takes_what_volumes_there_are(folder: Path) -> None:
         for one in setup.document["trace"]:
             volume(folder / paper, str(one["name"]), 10, step_ms=1000)
         assert load(paper, None, quick=False, specs=SPECS, traces=folder / paper).figures
+
+
+def test_volumes_without_calls_have_no_recorded_pauses(folder: Path) -> None:
+    for name in ("oltp", "scan"):
+        volume(folder / "volumes", name)
+    what = load("soft-qos", "fig7a", quick=False, specs=SPECS, traces=folder / "volumes")
+    assert isinstance(what, mixes.Mixes)
+    assert set(what.without_calls) == {"oltp"}, "the scan pauses for a time of its own"
+    (figure,) = what.figures
+    tenants = what._stack(figure, figure.tenants)["tenant"]
+    assert all("pauses" not in tenant for tenant in tenants)
+    assert any("oltp.csv has no calls by process" in note for note in mixes.notes(what))
+
+
+def test_progress_names_the_figure_of_a_mix() -> None:
+    said: list[str] = []
+
+    def tell(stage: str, done: int, total: int | None) -> bool:
+        said.append(stage)
+        return True
+
+    figure = load("soft-qos", "fig7a", quick=True, specs=SPECS).figures[0]
+    told = mixes._told(figure, 2, 9, tell)
+    assert told is not None
+    told("replaying", 1, 2)
+    assert said == ["fig7a (figure 2 of 9): replaying"]
+
+
+def test_a_trace_that_is_too_short_to_train_on_is_named(folder: Path, command: Command) -> None:
+    for name in ("mail", "web"):
+        volume(folder / "volumes", name, 500)
+    answer = command("reproduce", "rc-rnn", "table5", *WORDS)
+    assert answer.status == 2
+    assert "mail: mail.csv: found " in answer.err

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
+from cachewright._native import SpecError
 from cachewright.documents import load, table
 from cachewright.train import (
     KindsTraining,
@@ -104,8 +105,13 @@ class Imitators:
         folder = self.folder / f"{workload}-{_key(stack, how)}"
         report = folder / f"{workload}.json"
         if not report.is_file():
-            lessons = _lessons(stack, how, progress)
-            found = train_rc_rnn(lessons, workload, None, how, threads=1, progress=progress)
+            try:
+                lessons = _lessons(stack, how, progress)
+                found = train_rc_rnn(lessons, workload, None, how, threads=1, progress=progress)
+            except SpecError as error:
+                # One of several traces is too short to train on: which one?
+                name = Path(stack["tenant"][0]["trace"]).name
+                raise SpecError(f"{workload}: {name}: {error}") from None
             found = found.with_control(trees(lessons, how))
             content = found.files[found.report.models[0].file]
             labels = _native.caching_labels(content, lessons.rows, False)

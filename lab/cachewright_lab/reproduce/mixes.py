@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from cachewright import _native, api, words
-from cachewright._native import SpecError
+from cachewright._native import SpecError, TraceError
 from cachewright.answers import Case, CaseTenant, LatencyCurve, PlanAnswer
 from cachewright.report import charts, marks
 from cachewright.report.charts import series_rows
@@ -29,6 +30,8 @@ from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
 from cachewright.tables import best_index, timing
+from cachewright.tables.measures import GIVEN
+from cachewright.traces import TraceOptions, open_trace
 from cachewright_lab.report import grouped
 from cachewright_lab.report.tables import Table, plain
 from cachewright_lab.reproduce import specs
@@ -42,6 +45,8 @@ SHOWN = ("mix", "sizes", "alone", "alone-over-time")
 # What is compared under several divisions.
 COMPARED = ("mix", "sizes")
 MIB = 1 << 20
+# The format of traces with calls by process.
+CALLS = "syscall"
 NS_PER_MS = 1_000_000
 # Share by which a planned size may be too large.
 PRECISION = 0.05
@@ -144,7 +149,9 @@ class Mixes:
 
     def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
         """Run every figure; with `out` the results are kept in folders below it."""
-        for figure in self.figures:
+        given = progress
+        for place, figure in enumerate(self.figures, 1):
+            progress = _told(figure, place, len(self.figures), given)
             folder = None if out is None else Path(out) / figure.name
             found = self.found[figure.name] = Found()
             if figure.shows in COMPARED:
@@ -204,10 +211,22 @@ class Mixes:
 
     def _app(self, app: str) -> dict[str, Any]:
         own = dict(self.setup.document["app"][app])
-        if not self.setup.whole:
-            # Small traces know nothing of processes.
+        if not self.setup.whole or app in self.without_calls:
+            # Small traces know nothing of processes, nor do those of a block device.
             own.pop("pauses", None)
         return own
+
+    @cached_property
+    def without_calls(self) -> dict[str, Path]:
+        """The applications whose given volumes have no calls by process, and the volumes."""
+        if self.setup.kind != GIVEN:
+            return {}
+        apps = self.setup.document["app"]
+        return {
+            one.name: one.path
+            for one in self.setup.workloads
+            if "pauses" in apps.get(one.name, {}) and not _has_calls(one.path)
+        }
 
     def _compare(
         self,
@@ -240,6 +259,22 @@ class Mixes:
         stack = self._stack(figure, figure.tenants)
         sizes = [self.size(size) for size in figure.sizes]
         return api.mrc(stack, latency=True, sizes=sizes, threads=threads, progress=progress)
+
+
+def _has_calls(path: Path) -> bool:
+    """Return whether a trace holds calls by process, between which pauses are recorded."""
+    try:
+        return len(open_trace(path, TraceOptions(CALLS)).read(1)[0]) > 0
+    except (SpecError, TraceError):
+        return False
+
+
+def _told(figure: MixSpec, number: int, of: int, progress: Progress | None) -> Progress | None:
+    """Return progress that names the figure, and which of them it is."""
+    if progress is None:
+        return None
+    name = f"{figure.name} (figure {number} of {of}): "
+    return lambda stage, done, total: progress(name + stage, done, total)
 
 
 def load(setup: Setup) -> Mixes:
@@ -335,6 +370,11 @@ def notes(what: Mixes) -> list[str]:
         "Goals are judged on the hit ratio of the whole run. A goal that is met is marked ✓.",
         "A block access waits if it misses, or if its block is still being read ahead.",
     ]
+    for app, path in what.without_calls.items():
+        found.append(
+            f"{path.name} has no calls by process, so that no pauses were recorded: requests of "
+            f"{app} follow each other after its think time."
+        )
     if what.divide > 1:
         found.append(f"Sizes of caches are divided by {words.significant(what.divide)}.")
     return found
