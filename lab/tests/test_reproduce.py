@@ -74,6 +74,7 @@ def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
     change = found["fig7/20%, beside/shiro, none/(F-U)/U"]
     assert change == pytest.approx(mean["shiro"] / mean["none"] - 1)
     assert "Claims of the paper" in page
+    assert page.count('<li><a href="#') == page.count('<section id="') > 9, "links to the figures"
     assert tables.startswith("### Claims of the paper")
     assert len(list((folder / "r").glob("*/wa.json"))) == 12
     first = answer.out

@@ -162,3 +162,6 @@ def test_a_paper_has_a_page_of_its_own(folder: Path, command: Command, file: str
     (folder / "m").mkdir()
     (folder / "m" / file).write_text("{}")
     _refused(command, "m", "found a result of `reproduce`, which writes its page itself")
+    (folder / "m" / "fig7a").mkdir()
+    (folder / "m" / "fig7a" / "result.json").write_text("{}")
+    _refused(command, "m", "expected the folder of a figure in it: fig7a")

@@ -59,8 +59,12 @@ def section(found: Sequence[Judged]) -> str:
     if not found:
         return ""
     rows = []
+    said = ""
     for one in found:
         claim = one.claim
+        # A sentence about several figures stands once.
+        sentence = f"the same, {claim.name}" if claim.claim == said else claim.claim
+        said = claim.claim
         status, colon, reason = one.verdict.partition(" because ")
         bound = f"met: {claim.bound()}" if claim.bound() else ""
         notes = "".join(
@@ -69,7 +73,7 @@ def section(found: Sequence[Judged]) -> str:
         why = f'<span class="note">because {escape(reason)}</span>' if colon else ""
         rows.append(
             [
-                Html(f"{escape(claim.claim)} <small>({escape(claim.source)})</small>{notes}"),
+                Html(f"{escape(sentence)} <small>({escape(claim.source)})</small>{notes}"),
                 claim.paper,
                 one.shown,
                 Html(f'<b class="{MARKS.get(one.status, "open")}">{escape(status)}</b>{why}'),

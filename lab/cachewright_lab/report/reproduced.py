@@ -130,6 +130,7 @@ def _page(what: Study, claims: Sequence[Judged]) -> str:
         f'<p class="lead">{escape(setup.paper)}</p>',
         claimed.section(claims),
         f'<ul class="note">{listed}</ul>',
+        _contents(what),
         *(_section(one) for study, part in known for one in study.shared(part)),
     ]
     for study, part, figure in _each(what):
@@ -139,13 +140,23 @@ def _page(what: Study, claims: Sequence[Judged]) -> str:
     return whole_page("Our numbers beside the paper's", drawn)
 
 
+def _contents(what: Study) -> str:
+    """Return links to the figures; nothing for a page of one."""
+    links = [
+        f'<li><a href="#{escape(figure.name, quote=True)}">{escape(figure.title)}</a></li>'
+        for _, _, figure in _each(what)
+    ]
+    return f"<nav><h2>Figures</h2><ol>{''.join(links)}</ol></nav>" if len(links) > 1 else ""
+
+
 def _head(figure: FigureSpec) -> str:
-    """Return a figure's head: its title, and what the paper has."""
+    """Return a figure's head: its title, which links lead to, and what the paper has."""
     said = "; ".join(f"{key}: {_claim(value)}" for key, value in figure.paper.items())
     note = (
         f'<p class="note">The paper ({escape(figure.source)}). {escape(said)}</p>' if said else ""
     )
-    return f"<section><h2>{escape(figure.title)}</h2>{note}</section>"
+    place = escape(figure.name, quote=True)
+    return f'<section id="{place}"><h2>{escape(figure.title)}</h2>{note}</section>'
 
 
 def _claim(value: Any) -> str:

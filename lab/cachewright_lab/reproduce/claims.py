@@ -55,7 +55,7 @@ def _beside(value: float) -> str:
 # How a measure is shown: from its value to text. `beside` is of a quotient, `change` of a share.
 UNITS: dict[str, Callable[[float], str]] = {
     "plain": words.significant,
-    "times": lambda value: f"{words.significant(value)} times",
+    "times": lambda value: f"{words.significant(value)} time{'' if value == 1 else 's'}",
     "percent": lambda value: f"{words.significant(100 * value)} %",
     "change": lambda value: f"{'+' if value > 0 else ''}{words.significant(100 * value)} %",
     "beside": _beside,

@@ -24,6 +24,8 @@ from cachewright.tables.side_by_side import EXPECTED, PLAN_FILE
 
 # What `reproduce` writes; its page has been drawn already.
 PAPER_FILES = ("tables.md", "measures.json")
+# Folders of figures that a refusal names.
+SHOWN_FOLDERS = 6
 Drawn = tuple[str, list[Figure]]
 
 
@@ -42,10 +44,23 @@ def drawn(folder: Path) -> Drawn:
         if (command := over.command_of(folder)) is not None:
             return _volumes(folder, command)
         if any((folder / name).exists() for name in PAPER_FILES):
-            own = "a result of `reproduce`, which writes its page itself (index.html)"
-            raise SpecError(f"{folder}: found {own}; {EXPECTED}")
+            raise SpecError(f"{folder}: {_of_paper(folder)}")
     kind = "no result" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
     raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
+
+
+def _of_paper(folder: Path) -> str:
+    """Return why a folder of `reproduce` has no page here, and which folders in it have one."""
+    below = [
+        one.name
+        for one in sorted(folder.iterdir())
+        if any((one / name).exists() for name in _KINDS)
+    ]
+    more = f" and {len(below) - SHOWN_FOLDERS} more" if len(below) > SHOWN_FOLDERS else ""
+    own = "found a result of `reproduce`, which writes its page itself (index.html)"
+    if not below:
+        return f"{own}, expected a result of another command"
+    return f"{own}, expected the folder of a figure in it: {', '.join(below[:SHOWN_FOLDERS])}{more}"
 
 
 def _run(found: Result) -> Drawn:
