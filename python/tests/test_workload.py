@@ -264,3 +264,17 @@ def test_a_period_that_the_trace_ends_in_has_no_rate() -> None:
     (values, *_) = figure.plot.still().to_dict()["datasets"].values()
     rates = {row["rate"] for row in values if row["kind"] == "reads"}
     assert max(rates) - min(rates) < 0.1 * max(rates)
+
+
+def test_the_stack_reads_the_trace_as_the_report_did(folder: Path, command: Command) -> None:
+    rows = frame(LOOP * 2).with_columns(volume=pl.Series(["x", "y"] * len(LOOP)))
+    rows.write_csv("two.csv")
+    answer = command("trace", "report", "two.csv", "--by-volume")
+    assert answer.status == 0, answer.err
+    text = Path("results/two-workload/stack.toml").read_text()
+    (tenant,) = tomllib.loads(text)["tenant"]
+    assert tenant["by_volume"] is True
+    assert "by_volume = true" in Path("results/two-workload/report.html").read_text()
+    run = command("run", "results/two-workload/stack.toml")
+    assert "two/x" in run.out
+    assert "--by-volume: found a stream" in command("observe", "-", "--by-volume").err

@@ -10,9 +10,9 @@ import json as json_text
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -66,6 +66,7 @@ def report(
     output.be_quiet(quiet)
     kinds = parsing.figure_kinds(figures)
     named = (trace or options.TraceArgs()).trace(options.whole(paths))
+    keys = named.how().tenant_keys()
     folder = out if out is not None else _own_folder(paths[0])
     if not json or out is not None:
         _check(folder, paths, force)
@@ -74,9 +75,9 @@ def report(
     if json:
         output.print_json(found)
         if out is not None:
-            write(found, folder)
+            write(found, folder, keys=keys)
         return
-    page = write(found, folder, kinds)
+    page = write(found, folder, kinds, keys)
     show(found, folder, page)
     # A trace that needs options to be read needs them there, too.
     if trace is None or not trace.given():
@@ -124,6 +125,11 @@ def observe(
 
     """
     output.be_quiet(quiet)
+    if trace is not None and trace.by_volume:
+        raise SpecError(
+            "--by-volume: found a stream, whose requests are counted together; expected --volume, "
+            "for one server volume each"
+        )
     period = parse_duration(every) / NS_PER_S
     if period <= 0:
         raise SpecError(f"--every: found {every}, expected more than nothing")
@@ -192,19 +198,29 @@ def show(found: WorkloadAnswer, folder: Path, page: Path) -> None:
         output.say(f"stack: {folder / STACK_FILE}")
 
 
-def write(found: WorkloadAnswer, folder: Path, kinds: Sequence[str] = ()) -> Path:
+def write(
+    found: WorkloadAnswer,
+    folder: Path,
+    kinds: Sequence[str] = (),
+    keys: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the page, its numbers and the recommended stack; return the page's path."""
     from cachewright.report import workload
 
-    _keep(found, folder, None)
-    return workload.write(found, folder / REPORT_FILE, kinds)
+    _keep(found, folder, None, keys)
+    return workload.write(found, folder / REPORT_FILE, kinds, keys)
 
 
-def _keep(found: WorkloadAnswer, folder: Path, backing: str | None) -> None:
+def _keep(
+    found: WorkloadAnswer,
+    folder: Path,
+    backing: str | None,
+    keys: Mapping[str, Any] | None = None,
+) -> None:
     """Write the numbers and the recommended stack."""
     text = json_text.dumps(documents.dump(found), indent=2, ensure_ascii=False) + "\n"
     targets.write_whole(folder / tables.FILE, text)
-    suggested = tables.stack(found, backing)
+    suggested = tables.stack(found, backing, keys)
     if suggested:
         targets.write_whole(folder / STACK_FILE, suggested)
     else:
@@ -230,7 +246,7 @@ def page_of(paths: Sequence[Path], trace: options.TraceArgs | None, block: str) 
     named = (trace or options.TraceArgs()).trace(options.whole(paths))
     with progress() as on_progress:
         found = observing.workload(named, block=block, progress=on_progress)
-    return write(found, folder)
+    return write(found, folder, keys=named.how().tenant_keys())
 
 
 def _own_folder(path: Path) -> Path:

@@ -7,7 +7,7 @@ or the largest unit below the span on time axes, bytes on size axes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,14 @@ FLAT = 0.05
 DASHED = [5, 3]
 
 
-def page(found: WorkloadAnswer) -> str:
-    """Return the whole page."""
+def page(found: WorkloadAnswer, keys: Mapping[str, Any] | None = None) -> str:
+    """Return the whole page; `keys` of the recommended stack say how the trace is read."""
     name = ", ".join(found.volumes[:3]) if tables.is_stream(found) else Path(found.path).name
     listed = "".join(
         f'<li>{escape(one.sentence)} <span class="note">{escape(one.evidence)}.</span></li>'
         for one in tables.findings(found)
     )
-    suggested = tables.stack(found)
+    suggested = tables.stack(found, None, keys)
     parts: list[str | Figure] = [
         f"<h1>{escape(name)}</h1>",
         '<p class="lead">What the requests are like, and what a cache could do</p>',
@@ -75,11 +75,16 @@ def figures(found: WorkloadAnswer) -> list[Figure]:
     return list(_figures(found))
 
 
-def write(found: WorkloadAnswer, path: Path, kinds: Sequence[str] = ()) -> Path:
+def write(
+    found: WorkloadAnswer,
+    path: Path,
+    kinds: Sequence[str] = (),
+    keys: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the page, and every figure in each of `kinds` beside it. Errors: `RunError`."""
     from cachewright.report import write_page
 
-    return write_page(page(found), figures(found), path, kinds)
+    return write_page(page(found, keys), figures(found), path, kinds)
 
 
 def chart(found: WorkloadAnswer) -> Any:

@@ -7,12 +7,14 @@ Units: bytes, nanoseconds, ratios in 0..1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cachewright import words
 from cachewright.answers import ReachedSize, TraceInfo, WorkloadAnswer
+from cachewright.stack import toml_text
 from cachewright.tables import Column, Table
 from cachewright.tables import conclusion as endings
 
@@ -114,10 +116,12 @@ def whole_periods(starts: Sequence[int], period_ns: int, span_ns: int | None) ->
     return len(starts) if is_whole else len(starts) - 1
 
 
-def stack(found: WorkloadAnswer, backing: str | None = None) -> str:
+def stack(
+    found: WorkloadAnswer, backing: str | None = None, keys: Mapping[str, Any] | None = None
+) -> str:
     """Return a stack file with the recommended cache; `backing` is the volume that it serves.
 
-    Empty where no cache helps.
+    `keys` of the tenant say how its trace is read. Empty where no cache helps.
     """
     if not found.sizes or 1.0 - found.curve[-1].miss_ratio < FEW_HITS:
         return ""
@@ -155,7 +159,8 @@ def stack(found: WorkloadAnswer, backing: str | None = None) -> str:
         lines.append(f"backing = {json.dumps(backing or '/dev/' + name)}")
     if not is_stream(found):
         lines.append(f"trace = {json.dumps(str(Path(found.path).resolve()))}")
-        lines.append(f"format = {json.dumps(found.format)}")
+        told = {"format": found.format, **(keys or {})}
+        lines += toml_text(told).splitlines()
     return "\n".join(lines) + "\n"
 
 
