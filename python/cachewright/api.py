@@ -22,7 +22,7 @@ from cachewright.answers import (
     TraceInfo,
 )
 from cachewright.documents import load as load_answer
-from cachewright.policies import Finder, check_name
+from cachewright.policies import PREFIX, Finder, check_name
 from cachewright.results import Amplification, Curves, Result
 from cachewright.stack import (
     Settings,
@@ -199,6 +199,13 @@ def mrc(
     are replaced only with `force`. `CurveOptions` lists all options with types and ranges. Errors:
     `SpecError`, `TraceError`, `RunError`.
     """
+    for policy in policies:
+        if not isinstance(policy, str) or policy.startswith(PREFIX):
+            name = policy if isinstance(policy, str) else getattr(policy, "__name__", repr(policy))
+            raise _native.SpecError(
+                f"`policies`: found `{name}`, expected names of policies that are built in: curves "
+                "run none that is written in Python; `compare` replays one at several capacities"
+            )
     stack = stack_of(spec, {"capacity": ANY_CAPACITY, "block": block})
     folder = None if out is None else Path(out)
     text = _native.mrc(

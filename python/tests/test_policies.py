@@ -102,3 +102,9 @@ def test_the_number_of_threads_changes_nothing() -> None:
     vary = {"policy": [LruCache, FifoCache], "partition": ["equal", "hull"]}
     one, four = (cachewright.compare(bundled(), vary, threads=n).document for n in (1, 4))
     assert one == four
+
+
+@pytest.mark.parametrize("policy", ["python:own.py:Own", type("Own", (), {})])
+def test_curves_say_that_they_run_no_policy_of_python(traces: Path, policy: Any) -> None:
+    with pytest.raises(cachewright.SpecError, match="Own`, expected names of policies that are"):
+        cachewright.mrc("a.csv", [policy])
