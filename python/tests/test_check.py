@@ -141,3 +141,15 @@ def test_the_largest_cache_that_a_format_names_is_one_that_starts(
     checked = command("check", served, "--set", setting)
     assert checked.status == 0, checked.err
     assert command("live", "check", served, "--set", setting).status == 0
+
+
+def test_devices_that_are_not_there_are_named(stack: Path, command: Command) -> None:
+    text = stack.read_text().replace('"a.csv"\n', '"a.csv"\nbacking = "a.img"\n')
+    text += 'backing = "b.img"\n[serve]\ndevices = ["cache.img"]\nlisten = ["unix:s.sock"]\n'
+    stack.write_text(text)
+    Path("b.img").write_bytes(bytes(4096))
+    answer = command("check", stack)
+    assert answer.status == 0, answer.err
+    for name, missing in (("cache.img", True), ("a.img", True), ("b.img", False)):
+        assert (f"{name}: found no such file or device" in answer.err) == missing
+    assert "no device was opened: `cachewright live check " in answer.err
