@@ -65,15 +65,25 @@ ON_RAY = ("compare", "study")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_engines_give_the_same_bytes(dataset: Path, command: Command, name: str) -> None:
     engines = ["local", "ray"] if HAS_RAY and name in ON_RAY else ["local"]
+    # A page is headed by the name of its folder.
     for engine in engines:
-        words = [*COMMANDS[name], "--out", engine, "--engine", engine, "--workers", "2", "-q"]
+        words = [
+            *COMMANDS[name],
+            "--out",
+            f"{engine}/kept",
+            "--engine",
+            engine,
+            "--workers",
+            "2",
+            "-q",
+        ]
         found = command(*words)
         assert (found.status, "1 of 3 files could not be read" in found.err) == (1, True), found.err
-    again = command(*COMMANDS[name], "--out", "local", "-q")
+    again = command(*COMMANDS[name], "--out", "local/kept", "-q")
     assert again.status == 1
     for engine in engines:
-        assert _files(engine) == _files("local")
-    assert len(_files("local")) >= 3
+        assert _files(f"{engine}/kept") == _files("local/kept")
+    assert len(_files("local/kept")) >= 3
 
 
 def test_files_that_cannot_be_read_are_in_the_answer_and_on_the_page(
