@@ -2611,7 +2611,7 @@ class LiveCheckAnswer:
     torn_footers: int
     # Footers that are damaged, of segments of which groups are missing.
     damaged_footers: int
-    # Headers of segments that are damaged or gone; dirty blocks of these segments count as
+    # Headers of segments that are damaged or gone; dirty blocks of such segments count as
     # damaged.
     damaged_headers: int
     # Groups that were durable and are gone, as far as what is there proves it.

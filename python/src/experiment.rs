@@ -124,7 +124,9 @@ fn plan(
 
 /// Write amplification of separations; `options` are those that `options("wa")` lists.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, options, *, trainer, threads, out=None, force=false, progress))]
+#[pyo3(signature = (
+    stack, origin, settings, options, *, trainer, threads, out=None, force=false, progress
+))]
 fn wa(
     py: Python<'_>,
     stack: &str,

@@ -64,12 +64,13 @@ pub struct LiveCheckAnswer {
     pub torn_footers: u64,
     /// Footers that are damaged, of segments of which groups are missing.
     pub damaged_footers: u64,
-    /// Headers of segments that are damaged or gone; dirty blocks of these segments count as damaged.
+    /// Headers of segments that are damaged or gone; dirty blocks of such segments count as
+    /// damaged.
     pub damaged_headers: u64,
     /// Groups that were durable and are gone, as far as what is there proves it.
     pub lost_groups: u64,
-    /// Whether groups may be gone that were durable: a page cannot be read where one may have begun,
-    /// or the header of a segment is gone with what followed it.
+    /// Whether groups may be gone that were durable: a page cannot be read where one may have
+    /// begun, or the header of a segment is gone with what followed it.
     pub hides_groups: bool,
     /// Pages that cannot be read.
     pub unreadable_pages: Vec<LiveUnreadablePage>,

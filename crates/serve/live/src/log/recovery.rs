@@ -75,9 +75,9 @@ pub struct FoundLog {
     void: BTreeMap<SegmentId, Vec<u32>>,
     /// Groups that were durable and are not there, as far as what is there proves it.
     pub lost_groups: u64,
-    /// Groups may be gone that were durable, and nothing proves or refutes it: a page cannot be read
-    /// where one may have begun, or the header of a segment is gone. As with groups that are lost,
-    /// volumes may hold older content.
+    /// Groups may be gone that were durable, and nothing proves or refutes it: a page cannot be
+    /// read where one may have begun, or the header of a segment is gone. As with groups that are
+    /// lost, volumes may hold older content.
     pub hides_groups: bool,
     /// Pages that were to be read and cannot be.
     pub unreadable: Vec<UnreadablePage>,
