@@ -199,7 +199,8 @@ def mrc(
     are replaced only with `force`. `CurveOptions` lists all options with types and ranges. Errors:
     `SpecError`, `TraceError`, `RunError`.
     """
-    for policy in policies:
+    # What is no list at all is refused with the nearest option.
+    for policy in policies if isinstance(policies, list | tuple) else ():
         if not isinstance(policy, str) or policy.startswith(PREFIX):
             name = policy if isinstance(policy, str) else getattr(policy, "__name__", repr(policy))
             raise _native.SpecError(

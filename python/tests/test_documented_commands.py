@@ -34,6 +34,7 @@ NOT_RUN = {
     "cachewright reproduce rc-rnn --traces": "takes minutes: test_given_traces.py",
     "cachewright check /etc/": "a path of an operator's machine: the same line is in other pages",
     "cachewright live format /etc/": "a path of an operator's machine: docs/serve.md has it",
+    "cachewright live check /etc/": "a path of an operator's machine: test_serve.py",
     "cachewright run stack.toml --set tenant.data.trace=served": "replays what a server recorded: "
     "test_serve.py",
     "cachewright train icache ": "needs a drive and minutes: test_train_icache.py",
