@@ -38,6 +38,8 @@ def dataset(traces: Path) -> Path:
     (folder / "below" / "two.csv").write_text("\n".join(lines) + "\n")
     (folder / "notes.md").write_text("# notes\n")
     (folder / ".hidden.csv").write_text(trace_text(9))
+    (folder / "README.md").write_text("Traces of two volumes.\n")
+    (folder / "below" / "License.txt").write_text("Public domain.\n")
     return folder
 
 

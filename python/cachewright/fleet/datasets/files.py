@@ -24,6 +24,8 @@ from cachewright._native import SpecError
 
 MANIFEST = "manifest.parquet"
 JOURNAL_SUFFIX = ".journal"
+# What published datasets say of themselves beside their traces.
+ABOUT = ("README", "LICENSE", "COPYING", "CITATION")
 PIECE_BYTES = 8 << 20
 # A command line that takes paths has made one slash of two.
 _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/+")
@@ -149,7 +151,9 @@ def _system(location: str) -> tuple[Any, str]:
 
 def _is_wanted(path: str) -> bool:
     name = path.rsplit("/", 1)[-1]
-    return not (name.startswith((".", "_")) or name == MANIFEST or name.endswith(JOURNAL_SUFFIX))
+    if name.startswith((".", "_")) or name.upper().startswith(ABOUT):
+        return False
+    return not (name == MANIFEST or name.endswith(JOURNAL_SUFFIX))
 
 
 def stem(path: str) -> str:
