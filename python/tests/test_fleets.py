@@ -137,7 +137,7 @@ def test_volumes_that_fail_are_listed_and_tried_again_on_request(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["mrc", "set", "--report"], "--report: found a dataset"),
+        (["mrc", "set", "--figure", "a.svg"], "--figure: found a dataset"),
         (["compare", "set", "--fresh"], "--fresh: found a dataset"),
         (["mrc", "set", "--address", "x:1"], "found `x:1` for engine `local`"),
         (["fleet", "study", "set", "--out", "o", "--rate", "0"], "--rate: found 0.0"),

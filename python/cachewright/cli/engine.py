@@ -98,7 +98,10 @@ def is_many(source: Path, engine: EngineArgs | None) -> bool:
 
 
 def alone(args: object, names: Sequence[str]) -> None:
-    """Refuse options that only a single trace or stack has. Errors: `SpecError`."""
+    """Refuse options that only a single trace or stack has. Errors: `SpecError`.
+
+    Not `--report`: a dataset's page is written in any case.
+    """
     given = args if isinstance(args, Mapping) else vars(args)
     for name in names:
         if given[name]:

@@ -98,7 +98,7 @@ def mrc(
     source, parts = sources[0], options.has_parts(sources, trace)
     how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
     if not parts and engines.is_many(source, engine):
-        engines.alone(to, ("report", "figure"))
+        engines.alone(to, ("figure",))
         given = {"block": block, "settings": parsing.settings(set), **flag.given(how)}
         engines.over("mrc", source, to.out, {"options": given}, engine, trace, shown)
         return

@@ -66,7 +66,7 @@ def compare(
     how, to = options.shown(show), result or options.ResultArgs()
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
     if len(sources) == 1 and not args[1].join and engines.is_dataset(sources[0]):
-        engines.alone(to, ("report", "figures", "fresh"))
+        engines.alone(to, ("figures", "fresh"))
         values, settings = of_volume(args[0], set, vary)
         if rank_by is not None:
             ranking.check_settings(rank_by, {**settings, **values})

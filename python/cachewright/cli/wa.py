@@ -95,7 +95,7 @@ def wa(
             raise SpecError(f"--op: found `{text}`, expected percentages such as `7%,28%`")
     source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
-        engines.alone(to, ("report", "figures", "force"))
+        engines.alone(to, ("figures", "force"))
         given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
         models = () if how.model is None else (how.model,)
         engines.over("wa", source, to.out, {"options": given}, engine, trace, shown, models)
