@@ -445,8 +445,8 @@ impl World {
 
     /// Goes on with what a loss of power has left, and checks it.
     pub fn restart(&mut self, mut sim: Sim) {
-        let lost_groups = self.check_clean(&mut sim);
-        assert_eq!(lost_groups, 0, "{}: devices keep what they have synced", self.context);
+        let has_lost = self.check_clean(&mut sim);
+        assert!(!has_lost, "{}: devices keep what they have synced", self.context);
         let found = self.begin_again(sim);
         self.check_found(&found);
         self.go_on_with(found);
@@ -454,8 +454,8 @@ impl World {
 
     /// What recovery finds clean is what its backing device has, but for sectors that a trim or
     /// zeroes have changed: so anything else there proves that others wrote to the device. Returns
-    /// the lost groups.
-    fn check_clean(&self, sim: &mut Sim) -> u64 {
+    /// whether durable content may be gone.
+    fn check_clean(&self, sim: &mut Sim) -> bool {
         let set = open(sim, &self.files.0).unwrap();
         let log = read_log(sim, &set).unwrap();
         // Nothing that is clean counts where a server went on without the cache, and nothing is
@@ -485,7 +485,7 @@ impl World {
                 );
             }
         }
-        log.lost_groups
+        log.has_lost()
     }
 
     /// Goes on with what is left, where some pages of the cache cannot be read. Reads may fail from
@@ -516,8 +516,8 @@ impl World {
 
     fn check_groups(&self, sim: &mut Sim) {
         let set = open(sim, &self.files.0).unwrap();
-        let lost_groups = read_log(sim, &set).unwrap().lost_groups;
-        assert_eq!(lost_groups, 0, "{}: devices keep what they have synced", self.context);
+        let has_lost = read_log(sim, &set).unwrap().has_lost();
+        assert!(!has_lost, "{}: devices keep what they have synced", self.context);
     }
 
     /// As [`World::restart`]; reads of these blocks may fail, and those of others do not. Returns
