@@ -628,8 +628,8 @@ class ResponseTimes:
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
     # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
-    # requests. Eight bins divide a power of two.
-    by_time: tuple[tuple[int, int], ...]
+    # requests. Eight bins divide a power of two. Absent in results that were written before it.
+    by_time: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -673,8 +673,8 @@ class TenantTiming:
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
     # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
-    # requests. Eight bins divide a power of two.
-    by_time: tuple[tuple[int, int], ...]
+    # requests. Eight bins divide a power of two. Absent in results that were written before it.
+    by_time: tuple[tuple[int, int], ...] | None = None
     # Blocks asked for while they were still being read.
     in_flight_blocks: int
     # Block accesses that waited for the backing device to read.
@@ -1354,8 +1354,8 @@ class LatencyPoint:
     # Mean time per request by part, in nanoseconds; the parts that are not zero.
     breakdown_ns: dict[str, float]
     # Requests by response time: per bin that is not empty its longest time in nanoseconds, and
-    # requests. Eight bins divide a power of two.
-    by_time: tuple[tuple[int, int], ...]
+    # requests. Eight bins divide a power of two. Absent in results that were written before it.
+    by_time: tuple[tuple[int, int], ...] | None = None
     # Size of the cache; 0 for a cache that is switched off.
     size_blocks: int
     # Hits per access, 0 to 1.

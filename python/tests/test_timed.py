@@ -48,6 +48,7 @@ def test_run_shows_response_times_devices_and_where_time_went(
 def test_the_report_draws_every_response_of_the_answer(timed: Path) -> None:
     result = api.run(timed)
     total = timing.of(result.answer.cases[0]).total
+    assert total.by_time is not None
     times, requests = zip(*total.by_time, strict=True)
     assert sum(requests) == total.requests
     assert list(times) == sorted(set(times))
@@ -67,6 +68,23 @@ def test_devices_that_are_overrun_are_told_of(timed: Path, command: Command) -> 
     said = "The devices are overrun: requests arrive for 4s, the last is answered after "
     assert said in answer.out
     assert said in Path("results/report.html").read_text()
+
+
+def test_a_result_without_responses_by_time_is_read_and_drawn_without_them(
+    timed: Path, command: Command
+) -> None:
+    assert command("run", timed, "--out", "r").status == 0
+    path = timed.parent / "r" / "result.json"
+    document = json.loads(path.read_text())
+    times = document["cases"][0]["timing"]
+    for one in (times["total"], *times["tenants"]):
+        del one["by_time"]
+    path.write_text(json.dumps(document))
+    answer = command("report", "r")
+    assert answer.status == 0, answer.err
+    page = (timed.parent / "r" / "report.html").read_text()
+    assert "<h2>Where time went</h2>" in page
+    assert "were answered within a time" not in page
 
 
 def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Command) -> None:

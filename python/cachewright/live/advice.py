@@ -49,8 +49,8 @@ def conclusion(found: AdviseAnswer) -> str:
         parts = [f"At {size} use {label(best)} instead of {label(now)}: {gain}"]
     if found.goals:
         judged = sum(tenant.goal_met is not None for tenant in best.tenants)
-        in_time = "" if judged > len(found.goals) else " in hit ratio"
-        parts.append(f"It meets {best.goals_met} of {words.counted(judged, 'goal')}{in_time}")
+        kind = "" if judged > len(found.goals) else " in hit ratio"
+        parts.append(f"It meets {best.goals_met} of {words.counted(judged, 'goal')}{kind}")
     larger = [case for case in found.cases if case.capacity_bytes > now.capacity_bytes]
     if larger:
         most = max(larger, key=lambda case: (case.goals_met, case.hit_ratio))

@@ -94,9 +94,9 @@ pub struct ResponseTimes {
     /// Mean time per request by part, in nanoseconds; the parts that are not zero.
     pub breakdown_ns: Entries<f64>,
     /// Requests by response time: per bin that is not empty its longest time in nanoseconds, and
-    /// requests. Eight bins divide a power of two.
-    #[serde(default)]
-    pub by_time: Vec<(u64, u64)>,
+    /// requests. Eight bins divide a power of two. Absent in results that were written before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_time: Option<Vec<(u64, u64)>>,
 }
 
 /// Response times of one tenant.

@@ -205,7 +205,7 @@ pub fn response_times(found: &Experience) -> ResponseTimes {
         bytes_per_s: found.bytes_per_s(),
         finished_ns: found.last_ns,
         breakdown_ns: parts.map(|(name, sum)| (name, sum as f64 / count)).collect(),
-        by_time: all.by_time(),
+        by_time: Some(all.by_time()),
     }
 }
 
