@@ -14,6 +14,7 @@ use crate::plan::LivePlan;
 use cachewright_live::blocks::{ServedVolume, max_blocks, needed_segments};
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
+use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{Done, FileId, Io, IoError, IoOp, Token, batch};
 use cachewright_live::log::format::{Bypassed, Holder, Superblock, Volume, VolumeId};
 use cachewright_live::log::{
@@ -372,8 +373,8 @@ pub fn check_served(
     }
 }
 
-/// The eight highest bits of the tokens of looks.
-const NAMESPACE: u64 = 6 << 56;
+/// The token of looks.
+const LOOK: Token = Submitter::Driver.token(2, 0);
 /// From one look to the next.
 const LOOK_NS: u64 = 1_000_000_000;
 /// Where hosts have their number, in hexadecimal digits and dashes. Services may see the last only.
@@ -450,7 +451,7 @@ impl DeviceClaim {
         if self.looks_under_way == 0 {
             self.next_look_ns = io.now_ns() + LOOK_NS;
             self.looks_under_way = self.files.len();
-            self.files.iter().for_each(|file| io.submit(Token(NAMESPACE), look(*file)));
+            self.files.iter().for_each(|file| io.submit(LOOK, look(*file)));
         }
     }
 
@@ -469,7 +470,7 @@ impl DeviceClaim {
 
     /// Whether an operation is a look.
     pub fn owns(&self, token: Token) -> bool {
-        token == Token(NAMESPACE)
+        token == LOOK
     }
 
     /// A look is done.

@@ -5,7 +5,8 @@
 
 use crate::error::LiveError;
 use crate::plan::LiveStack;
-use cachewright_live::exports::{ExportMeter, RequestKind};
+use cachewright_live::exports::request_kind;
+use cachewright_live::front::{ExportMeter, RequestKind};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_result::document::Written;
@@ -341,8 +342,11 @@ impl LoadConnection {
                 ClientEvent::Opened(opened) => self.size = opened.size,
                 ClientEvent::Data { .. } | ClientEvent::Hole { .. } => {}
                 ClientEvent::Done { cookie, result } => {
-                    if let Some((command, sent)) = self.open.remove(&cookie) {
-                        meter.note(command, sent.elapsed().as_nanos() as u64, result.is_err());
+                    if let Some((command, sent)) = self.open.remove(&cookie)
+                        && let Some((kind, bytes)) = request_kind(command)
+                    {
+                        let response_ns = sent.elapsed().as_nanos() as u64;
+                        meter.note(kind, bytes, response_ns, result.is_err());
                     }
                 }
                 event => return Err(format!("found {event:?}, expected answers")),

@@ -18,7 +18,8 @@ use cachewright_control::{Control, HourlyCurves};
 use cachewright_live::blocks::{
     BackgroundSettings, CleaningSettings, DeviceLayout, Division, max_blocks,
 };
-use cachewright_live::exports::{Caps, TlsConfig, TlsConfigError};
+use cachewright_live::exports::{TlsConfig, TlsConfigError};
+use cachewright_live::front::Caps;
 use cachewright_live::io::FileId;
 use cachewright_live::log::{DeviceSet, LogSettings};
 use cachewright_partition::Need as PartitionNeed;

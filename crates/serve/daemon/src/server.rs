@@ -17,19 +17,21 @@ use crate::memory;
 use crate::operator::{self, Failures, Manager, OperatorLine};
 use crate::plan::{LaidOut, LivePlan, StackVolume, tls_config};
 use crate::recordings::DecisionRecorder;
-use crate::status::StatusPublisher;
+use crate::status::{ClientLoad, StatusPublisher};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_live::blocks::{
     BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, RestoreError, Restored,
     ServedVolume, ServerParts,
 };
-use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
+use cachewright_live::exports::{ConnectionLimits, NbdFrontEnd, NbdSettings, TlsConfig};
+use cachewright_live::front::{self, BlockService, FrontEnd, ServedExport};
 use cachewright_live::io::batch::Aside;
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{
     FileAccess, Listener, open_file, passed_listener, tcp_listener, unix_listener,
 };
 use cachewright_live::io::system::SystemIo;
+use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
 use cachewright_live::log::{OpenSet, read_log};
 use cachewright_nbd::Limits;
@@ -39,12 +41,10 @@ use cachewright_types::{Bytes, TenantId};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
-const NAMESPACES: [u8; 3] = [1, 2, 3];
 /// The token of the timer for this.
-const TICK: Token = Token(4 << 56);
+const TICK: Token = Submitter::Driver.token(0, 0);
 /// The token of the last syncs of the cache's devices.
-const LAST_SYNC: Token = Token(5 << 56);
+const LAST_SYNC: Token = Submitter::Driver.token(1, 0);
 /// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
 
@@ -70,6 +70,40 @@ pub enum ServerCommand {
     Reload(Box<Result<LivePlan, LiveError>>),
 }
 
+/// Through which everything goes.
+type LiveIo = Delayed<SystemIo>;
+
+/// The front ends.
+struct FrontEnds {
+    nbd: NbdFrontEnd,
+}
+
+impl FrontEnds {
+    fn all(&mut self) -> [&mut dyn FrontEnd<LiveIo>; 1] {
+        [&mut self.nbd]
+    }
+
+    /// Clients that are connected, and bytes of requests under way and of answers that are not
+    /// sent.
+    fn load(&mut self) -> ClientLoad {
+        let all = self.all();
+        ClientLoad {
+            connections: all.iter().map(|front| front.connections()).sum(),
+            held_bytes: all.iter().map(|front| front.held_bytes()).sum(),
+        }
+    }
+
+    /// Clients that are connected to a tenant's volume.
+    fn connections_to(&mut self, tenant: TenantId) -> usize {
+        self.all().iter().map(|front| front.connections_to(tenant)).sum()
+    }
+
+    /// Whether all were stopped, and all clients are gone.
+    fn are_stopped(&mut self) -> bool {
+        self.all().iter().all(|front| front.is_stopped())
+    }
+}
+
 /// A server whose clients can connect.
 pub struct Server {
     plan: LivePlan,
@@ -77,8 +111,9 @@ pub struct Server {
     identities: Identities,
     /// No export can be written to: content that was durable is gone.
     read_only: bool,
-    io: Delayed<SystemIo>,
-    node: Node,
+    io: LiveIo,
+    service: BlockService,
+    fronts: FrontEnds,
     lines: Vec<OperatorLine>,
     /// The cache's devices.
     cache: Vec<FileId>,
@@ -165,9 +200,13 @@ impl Server {
         let mut io = devices.io;
         let exports = plan.volumes.iter().zip(&served);
         let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
-        let mut node = node(plan, blocks, exports.collect(), tls);
-        set_limits(&mut node, status.as_ref());
-        listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
+        let mut nbd = nbd(plan, blocks.block_bytes(), exports.collect(), tls);
+        listeners.into_iter().for_each(|listener| nbd.listen(io.add_listener(listener)));
+        let mut service = BlockService::new(blocks, plan.volumes.len());
+        for tenant in 0..plan.volumes.len() {
+            service.clients.cap(TenantId(tenant as u16), plan.caps(tenant));
+        }
+        set_limits(&mut service, status.as_ref());
         let io = Delayed::new(io, slow_files(plan, &served));
         let warnings = warnings.into_iter().map(OperatorLine::warning);
         let lines = warnings.chain(lines.into_iter().map(OperatorLine::info)).collect();
@@ -179,7 +218,8 @@ impl Server {
             identities,
             read_only,
             io,
-            node,
+            service,
+            fronts: FrontEnds { nbd },
             lines,
             cache: devices.cache,
             failures,
@@ -218,11 +258,12 @@ impl Server {
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
                 self.claim.tick(&mut self.io)?;
-                let blocks = self.node.blocks_mut();
+                let blocks = &mut self.service.blocks;
                 self.recorder.tick(&self.plan, &mut self.io, blocks, now_ns);
-                self.node.blocks_mut().tick_curves(now_ns);
+                blocks.tick_curves(now_ns);
                 if let Some(status) = &mut self.status {
-                    status.tick(&mut self.node, self.recorder.folder(), now_ns);
+                    let load = self.fronts.load();
+                    status.tick(&mut self.service, load, self.recorder.folder(), now_ns);
                 }
                 match wish() {
                     ServerCommand::GoOn => {}
@@ -246,13 +287,13 @@ impl Server {
             self.turn();
         }
         self.claim.check()?;
-        self.node.stop();
-        while !self.node.is_stopped() {
+        front::stop(&mut self.io, &mut self.service, &mut self.fronts.all());
+        while !self.fronts.are_stopped() {
             self.turn();
         }
         let (served, left) = (self.tenants.served().collect::<Vec<_>>(), self.tenants.not_gone());
-        let Server { plan, io, node, tenants, identities, cache, done, recorder, .. } = self;
-        let mut ending = Shutdown { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
+        let Server { plan, io, service, tenants, identities, cache, done, recorder, .. } = self;
+        let mut ending = Shutdown { io, blocks: service.blocks, done, syncs: 0, failed: None };
         let Shutdown { io, blocks, .. } = &mut ending;
         let recorded = recorder.finish(io, blocks);
         let mut lines = operator::found(tenants.exports(), blocks);
@@ -272,7 +313,7 @@ impl Server {
     /// again.
     fn turn(&mut self) -> bool {
         let mut ticked = false;
-        self.node.advance(&mut self.io);
+        front::advance(&mut self.io, &mut self.service, &mut self.fronts.all());
         let mut done = std::mem::take(&mut self.done);
         self.io.wait(&mut done);
         done.drain(..).for_each(|done| ticked |= self.take(done));
@@ -290,18 +331,18 @@ impl Server {
         }
         match is_timer {
             true => self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS }),
-            false => self.node.on_done(&mut self.io, done),
+            false => front::on_done(&mut self.io, &mut self.service, &mut self.fronts.all(), done),
         }
         is_timer
     }
 
     /// Lines about what has changed since the last call.
     fn news(&mut self) -> Vec<OperatorLine> {
-        let blocks = self.node.blocks();
+        let blocks = &self.service.blocks;
         let failed = self.failures.news(blocks).into_iter().map(OperatorLine::warning);
         let mut lines: Vec<OperatorLine> = failed.chain(self.recorder.news(blocks)).collect();
         let block_bytes = blocks.block_bytes();
-        for found in self.node.blocks_mut().take_revived() {
+        for found in self.service.blocks.take_revived() {
             let export = &self.tenants.exports()[found.tenant.index()];
             lines.push(operator::revived(export, &found, block_bytes));
         }
@@ -311,7 +352,7 @@ impl Server {
 
     /// Finishes the recording under way in the folder of recordings, and begins another one.
     fn roll(&mut self) {
-        self.recorder.roll(&self.plan, &mut self.io, self.node.blocks_mut());
+        self.recorder.roll(&self.plan, &mut self.io, &mut self.service.blocks);
     }
 
     /// Begins to take another stack over, in place of one that waits; see [`Server::end_reload`].
@@ -364,7 +405,7 @@ impl Server {
     fn reload(&mut self, plan: LivePlan, ahead: Vec<Ahead>) -> Result<Vec<String>, LiveError> {
         let changes = Changes::between(&self.plan, plan, ahead, self.tenants.members())?;
         changes.plan.goals()?;
-        if self.node.blocks().log_failure().is_some() {
+        if self.service.blocks.log_failure().is_some() {
             return Err(changes
                 .plan
                 .refuse("found a cache that has failed, expected a restart on devices that work"));
@@ -383,7 +424,7 @@ impl Server {
         };
         let decides = changes.divides || changes.learns || changes.cuts_off;
         let (again, mut lines) = match decides {
-            true => self.recorder.set_aside(&mut self.io, self.node.blocks_mut()),
+            true => self.recorder.set_aside(&mut self.io, &mut self.service.blocks),
             false => Default::default(),
         };
         lines.extend(self.add(&changes, &served)?);
@@ -393,14 +434,14 @@ impl Server {
         let (changes_models, cuts_off) = (changes.learns, changes.cuts_off);
         self.plan = changes.plan;
         if let Some((quotas, division)) = divided {
-            self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
+            self.service.blocks.divide_otherwise(&mut self.io, &quotas, division);
             let partition = &self.plan.stack.cache.partition.name;
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
         }
         if let Some(curves) = curves {
             lines.extend(curves.as_ref().map(|_| "curves: of requests from now on".to_owned()));
-            self.node.blocks_mut().keep_curves(self.io.now_ns(), curves);
+            self.service.blocks.keep_curves(self.io.now_ns(), curves);
         }
         if changes_models {
             self.learn()?;
@@ -408,7 +449,7 @@ impl Server {
         }
         if cuts_off {
             let cutoff = self.plan.cutoff();
-            self.node.blocks_mut().cut_off(cutoff);
+            self.service.blocks.cut_off(cutoff);
             lines.push(cutoff.map_or_else(
                 || "cache: no request goes past it for its stream any more".to_owned(),
                 |cutoff| {
@@ -423,7 +464,7 @@ impl Server {
         if decides {
             // A recording is decided by one stack, whose tenants it names.
             self.roll();
-            let blocks = self.node.blocks_mut();
+            let blocks = &mut self.service.blocks;
             lines.extend(again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks)));
         }
         Ok(lines)
@@ -432,20 +473,22 @@ impl Server {
     /// Caps, bounds, and what clients and operators see. Returns what operators are told: whose
     /// connections have ended.
     fn apply(&mut self, served: &[ServedVolume]) -> Vec<String> {
-        self.node.blocks_mut().set_background(self.plan.background());
+        self.service.blocks.set_background(self.plan.background());
         let mut lines = Vec::new();
         for tenant in self.tenants.served() {
             let number = TenantId(tenant as u16);
-            self.node.cap(number, self.plan.caps(tenant));
+            self.service.clients.cap(number, self.plan.caps(tenant));
             let planned = &self.plan.volumes[tenant];
             let found = export(planned, &served[tenant], self.read_only, self.io.inner());
-            let barred = self.node.change_export(number, found);
+            let change =
+                |front: &mut dyn FrontEnd<LiveIo>| front.change_export(number, found.clone());
+            let barred = self.fronts.all().into_iter().map(change).sum();
             lines.extend(barred_line(&planned.export, barred));
         }
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = self.tenants.members();
         self.status.iter_mut().for_each(|status| status.follow(&self.plan, &sizes, members));
-        set_limits(&mut self.node, self.status.as_ref());
+        set_limits(&mut self.service, self.status.as_ref());
         lines
     }
 
@@ -456,7 +499,7 @@ impl Server {
         for (tenant, volume) in self.tenants.volumes().iter().enumerate() {
             let number = TenantId(tenant as u16);
             let is_gone = self.tenants.members()[tenant] == Member::Gone;
-            if is_gone || !self.node.blocks().volume_has_failed(number) {
+            if is_gone || !self.service.blocks.volume_has_failed(number) {
                 continue;
             }
             let (path, export) =
@@ -464,7 +507,7 @@ impl Server {
             let (device, kept) = (path.display(), "requests get errors until then");
             lines.push(match self.io.inner().is_file_at(volume.backing, path) {
                 Ok(true) => {
-                    self.node.blocks_mut().revive_volume(number);
+                    self.service.blocks.revive_volume(number);
                     format!(
                         "export `{export}`: its backing device {device} has failed; it is tried \
                          again, and gets what only the cache has before requests are served"
@@ -487,7 +530,7 @@ impl Server {
     /// was read can bring about.
     fn learn(&mut self) -> Result<(), LiveError> {
         let models = &self.plan.models;
-        let learned = self.node.blocks_mut().load_models(&models.policy, &models.partition);
+        let learned = self.service.blocks.load_models(&models.policy, &models.partition);
         learned.map_err(LiveError::Failed)
     }
 
@@ -498,10 +541,10 @@ impl Server {
         if !changes.divides {
             return Ok(None);
         }
-        check_space(plan, self.node.blocks().device_set())?;
+        check_space(plan, self.service.blocks.device_set())?;
         memory::check(plan)?;
         let quotas = plan.quotas(&changes.ahead, &[])?;
-        let engine = self.node.blocks().cache().engine();
+        let engine = self.service.blocks.cache().engine();
         let is_shared = matches!(quotas, Quotas::Shared(_));
         let mixed = matches!(quotas, Quotas::Pools { .. }) || !engine.mixed_pools().is_empty();
         let was_shared = !engine.has_quota(TenantId(0));
@@ -575,7 +618,7 @@ impl Server {
         for found in &known {
             let number = TenantId(found.tenant as u16);
             let has_failed = self.tenants.volumes().get(found.tenant).is_some()
-                && self.node.blocks().volume_has_failed(number);
+                && self.service.blocks.volume_has_failed(number);
             let bytes = match measured(self, found.file) {
                 // It may not answer at all; other tenants do not wait for that.
                 Err(_) if has_failed => served[found.tenant].bytes,
@@ -584,7 +627,7 @@ impl Server {
             let before = served.get(found.tenant).filter(|volume| self.grows_later(volume, bytes));
             sizes.push((*found, before.map_or(bytes, |volume| volume.bytes)));
         }
-        let before = self.node.blocks_mut().table();
+        let before = self.service.blocks.table();
         let (volumes, table) = matched_sizes(plan, &sizes, &before)?;
         let mut grown = Vec::new();
         for (found, volume) in known.iter().zip(volumes) {
@@ -600,8 +643,8 @@ impl Server {
         let (added, io) = (&changes.added, self.io.inner());
         let volumes: Vec<ServedVolume> = added.iter().map(|tenant| served[*tenant]).collect();
         let notes = self.identities.join(plan, io, added, &volumes)?;
-        if table != before || notes != self.node.blocks_mut().notes() {
-            let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table, notes);
+        if table != before || notes != self.service.blocks.notes() {
+            let (written, others) = self.service.blocks.set_table(&mut self.io, table, notes);
             for done in others {
                 self.take(done);
             }
@@ -613,7 +656,7 @@ impl Server {
     /// Whether a volume grows only at a start to so many bytes. The cache may hold the last block,
     /// of which it knows a part; requests of it may be under way.
     fn grows_later(&self, volume: &ServedVolume, bytes: u64) -> bool {
-        let block_bytes = self.node.blocks().block_bytes();
+        let block_bytes = self.service.blocks.block_bytes();
         bytes > volume.bytes && !volume.bytes.is_multiple_of(block_bytes)
     }
 
@@ -649,12 +692,13 @@ impl Server {
             let (volume, planned) = (served[tenant], &plan.volumes[tenant]);
             let quota = quotas.blocks().get(tenant).copied().unwrap_or_default();
             let policy = |pool: usize, blocks: u32| plan.policy(pool, blocks);
-            let number = self.node.blocks_mut().add_volume(volume, quota, policy);
+            let number = self.service.blocks.add_volume(volume, quota, policy);
             if number != Some(TenantId(tenant as u16)) {
                 return Err(LiveError::Failed("a tenant could not be added".to_owned()));
             }
             let found = export(planned, &volume, self.read_only, self.io.inner());
-            self.node.add_export(found);
+            self.service.clients.add_tenant();
+            self.fronts.all().into_iter().for_each(|front| front.add_export(found.clone()));
             let delay_ns = plan.serve.backing_delay.0;
             if delay_ns > 0 {
                 self.io.delay(volume.backing, delay_ns);
@@ -670,7 +714,7 @@ impl Server {
     /// A volume has grown.
     fn grow(&mut self, changes: &Changes, tenant: usize, volume: ServedVolume) -> String {
         let before = Bytes(self.tenants.grow(tenant, volume));
-        self.node.blocks_mut().grow_volume(TenantId(tenant as u16), volume.bytes);
+        self.service.blocks.grow_volume(TenantId(tenant as u16), volume.bytes);
         let name = &changes.plan.volumes[tenant].export;
         format!(
             "export `{name}`: grown from {before} to {}; clients see it when they connect again",
@@ -681,7 +725,8 @@ impl Server {
     /// A tenant goes: its clients first.
     fn close(&mut self, tenant: usize) -> String {
         self.tenants.set_member(tenant, Member::Closing);
-        self.node.close_export(TenantId(tenant as u16));
+        let number = TenantId(tenant as u16);
+        self.fronts.all().into_iter().for_each(|front| front.close_export(number));
         let name = &self.tenants.exports()[tenant];
         format!("export `{name}`: closed; what only the cache has of it is written back")
     }
@@ -694,13 +739,13 @@ impl Server {
             let number = TenantId(tenant as u16);
             match self.tenants.members()[tenant] {
                 Member::Closing
-                    if self.node.connections_to(number) == 0
-                        && self.node.blocks().requests_of(number) == 0 =>
+                    if self.fronts.connections_to(number) == 0
+                        && self.service.blocks.requests_of(number) == 0 =>
                 {
-                    self.node.blocks_mut().remove_volume(number);
+                    self.service.blocks.remove_volume(number);
                     self.tenants.set_member(tenant, Member::Going);
                 }
-                Member::Going if self.node.blocks().has_gone(number) => {
+                Member::Going if self.service.blocks.has_gone(number) => {
                     self.tenants.set_member(tenant, Member::Gone);
                     self.status
                         .iter_mut()
@@ -739,7 +784,7 @@ fn opened(
         cleaning: plan.cleaning(),
         layout: laid_out.devices.clone(),
         volumes,
-        namespaces: [NAMESPACES[0], NAMESPACES[1]],
+        namespaces: [Submitter::Log, Submitter::Blocks].map(Submitter::namespace),
     };
     let opened = BlockServer::open(io, parts, found);
     let (mut blocks, restored) = opened.map_err(|error| match error {
@@ -780,14 +825,14 @@ fn export_names(plan: &LivePlan) -> Vec<String> {
     plan.volumes.iter().map(|volume| volume.export.clone()).collect()
 }
 
-/// Connections to all volumes.
-fn node(
+/// The NBD front end, for all volumes.
+fn nbd(
     plan: &LivePlan,
-    blocks: BlockServer,
+    block_bytes: u64,
     exports: Vec<ServedExport>,
     tls: Option<(TlsConfig, bool)>,
-) -> Node {
-    let settings = NodeSettings {
+) -> NbdFrontEnd {
+    let settings = NbdSettings {
         limits: Limits::default(),
         connection: ConnectionLimits {
             negotiation_ns: plan.serve.negotiation_timeout.0,
@@ -797,23 +842,19 @@ fn node(
         extended_headers: plan.serve.extended_headers,
         max_connections: plan.serve.max_connections as usize,
         client_memory: plan.serve.client_memory.0,
-        namespace: NAMESPACES[2],
     };
-    let mut node = Node::new(blocks, exports, settings);
-    for tenant in 0..plan.volumes.len() {
-        node.cap(TenantId(tenant as u16), plan.caps(tenant));
-    }
+    let mut nbd = NbdFrontEnd::new(exports, block_bytes, settings);
     if let Some((config, is_required)) = tls {
-        node.offer_tls(config, is_required);
+        nbd.offer_tls(config, is_required);
     }
-    node
+    nbd
 }
 
 /// Requests are counted beside the times that they are to keep, where a server is watched.
-fn set_limits(node: &mut Node, status: Option<&StatusPublisher>) {
+fn set_limits(service: &mut BlockService, status: Option<&StatusPublisher>) {
     let limits = status.map(StatusPublisher::limits).unwrap_or_default();
     for (tenant, limit_ns) in limits.into_iter().enumerate() {
-        node.set_limit(TenantId(tenant as u16), limit_ns);
+        service.clients.set_limit(TenantId(tenant as u16), limit_ns);
     }
 }
 

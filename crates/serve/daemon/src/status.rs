@@ -11,7 +11,7 @@ use crate::monitor::{Monitor, local_address};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts, ServedVolume};
-use cachewright_live::exports::{AnswerMeter, ExportMeter, LimitMeter, Node, RequestKind};
+use cachewright_live::front::{AnswerMeter, BlockService, ExportMeter, LimitMeter, RequestKind};
 use cachewright_live::io::Io;
 use cachewright_live::io::system::SystemIo;
 use cachewright_partition::ResponseGoal;
@@ -41,12 +41,21 @@ struct Earlier {
 
 impl Earlier {
     /// What a tenant has counted by now.
-    fn present(node: &Node, tenant: TenantId) -> Earlier {
-        let meter = node.meter(tenant);
-        let blocks = *node.blocks().cache().engine().counts(tenant);
+    fn present(service: &BlockService, tenant: TenantId) -> Earlier {
+        let meter = service.clients.meter(tenant);
+        let blocks = *service.blocks.cache().engine().counts(tenant);
         let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
         Earlier { counted: Counted::all(blocks, meter), requests }
     }
+}
+
+/// What clients have of a server at one time, by all front ends.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLoad {
+    /// Clients that are connected.
+    pub connections: usize,
+    /// Bytes of requests under way and of answers that are not sent.
+    pub held_bytes: u64,
 }
 
 /// Counts at an earlier time, by tenant.
@@ -150,20 +159,20 @@ impl StatusMaker {
     }
 
     /// Keeps counts to compare with, when it is time for that: they are a sample of the hour, too.
-    pub fn tick(&mut self, node: &Node, now_ns: u64) {
+    pub fn tick(&mut self, service: &BlockService, now_ns: u64) {
         if now_ns.saturating_sub(self.next.at_ns) < KEPT_NS {
             return;
         }
         let tenants =
-            (0..self.facts.len()).map(|index| Earlier::present(node, TenantId(index as u16)));
+            (0..self.facts.len()).map(|index| Earlier::present(service, TenantId(index as u16)));
         let kept = EarlierCounts { at_ns: now_ns, tenants: tenants.collect() };
-        self.hour.add(self.sample(node, &kept));
+        self.hour.add(self.sample(service, &kept));
         self.before = std::mem::replace(&mut self.next, kept);
     }
 
     /// What was done since counts were kept the last time.
-    fn sample(&self, node: &Node, kept: &EarlierCounts) -> Sample {
-        let blocks = node.blocks();
+    fn sample(&self, service: &BlockService, kept: &EarlierCounts) -> Sample {
+        let blocks = &service.blocks;
         let sampled = |index: usize| {
             let (now, before) = (&kept.tenants[index], &self.next.tenants[index]);
             let recent = now.counted.since(&before.counted);
@@ -209,12 +218,13 @@ impl StatusMaker {
     /// The status, with the curves of tenants.
     pub fn status(
         &self,
-        node: &Node,
+        service: &BlockService,
+        load: ClientLoad,
         recordings: Option<&Recordings>,
         mut curves: TenantCurves,
         now_ns: u64,
     ) -> LiveStatus {
-        let blocks = node.blocks();
+        let blocks = &service.blocks;
         let seconds = |since_ns: u64| now_ns.saturating_sub(since_ns) as f64 / NS_PER_S;
         let [policy, partition, write] = self.schemes.clone();
         let (background_bytes_per_second, background_bytes) = blocks.background();
@@ -233,27 +243,33 @@ impl StatusMaker {
             block_bytes: blocks.block_bytes(),
             capacity_bytes: self.capacity_bytes,
             dirty_bytes: blocks.dirty_blocks() * blocks.block_bytes(),
-            connections: node.connections() as u64,
-            held_bytes: node.held_bytes(),
+            connections: load.connections as u64,
+            held_bytes: load.held_bytes,
             background_bytes_per_second,
             background_bytes,
             log: log_status(blocks),
             recordings: recordings.map(recording_status),
             tenants: self
                 .here()
-                .map(|index| self.tenant(node, index, curves.take(index)))
+                .map(|index| self.tenant(service, index, curves.take(index)))
                 .collect(),
         }
     }
 
-    fn tenant(&self, node: &Node, index: usize, curve: Option<SampledCurve>) -> TenantStatus {
+    fn tenant(
+        &self,
+        service: &BlockService,
+        index: usize,
+        curve: Option<SampledCurve>,
+    ) -> TenantStatus {
         let (facts, before) = (&self.facts[index], &self.before.tenants[index]);
-        let (tenant, blocks) = (TenantId(index as u16), node.blocks());
+        let tenant = TenantId(index as u16);
+        let BlockService { blocks, clients, .. } = service;
         let engine = blocks.cache().engine();
         let counts = engine.counts(tenant);
         let bytes = |count: u32| u64::from(count) * blocks.block_bytes();
         let has_quota = engine.has_quota(tenant);
-        let meter = node.meter(tenant);
+        let meter = clients.meter(tenant);
         let recent = Counted::all(*counts, meter).since(&before.counted);
         let goal = facts.promise.map(|promise| promise.evaluate(&recent));
         let losses = engine.losses(tenant);
@@ -288,7 +304,7 @@ impl StatusMaker {
             goal_hit_ratio: facts.promise.and_then(|promise| promise.hit_ratio()),
             goal_met: goal.as_ref().and_then(|goal| goal.met),
             goal,
-            caps_exhausted: node.caps_exhausted(tenant),
+            caps_exhausted: clients.caps_exhausted(tenant),
             blocks: block_counts(counts),
             recent: block_counts(&recent.blocks),
             losses: LossReason::ALL.map(loss).into(),
@@ -640,14 +656,20 @@ impl StatusPublisher {
     }
 
     /// Hands over what is asked for: a status, the last hour. To be called some times a second.
-    pub fn tick(&mut self, node: &mut Node, recordings: Option<&Recordings>, now_ns: u64) {
-        self.maker.tick(node, now_ns);
+    pub fn tick(
+        &mut self,
+        service: &mut BlockService,
+        load: ClientLoad,
+        recordings: Option<&Recordings>,
+        now_ns: u64,
+    ) {
+        self.maker.tick(service, now_ns);
         if self.monitor.wants_history() {
             self.monitor.publish_history(self.maker.history());
         }
         if self.monitor.is_wanted() {
-            let curves = TenantCurves::last_hour(node.blocks_mut(), now_ns);
-            self.monitor.publish(self.maker.status(node, recordings, curves, now_ns));
+            let curves = TenantCurves::last_hour(&mut service.blocks, now_ns);
+            self.monitor.publish(self.maker.status(service, load, recordings, curves, now_ns));
         }
     }
 }
@@ -655,7 +677,6 @@ impl StatusPublisher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_nbd::{NbdCommand, Range};
 
     const US: u64 = 1000;
 
@@ -668,8 +689,8 @@ mod tests {
     fn meter(promise: &Promise, times_us: &[u64]) -> ExportMeter {
         let mut meter = ExportMeter::default();
         meter.set_limit(promise.limit_ns());
-        let write = NbdCommand::Write(Range { offset: 0, length: 512 });
-        times_us.iter().for_each(|time_us| meter.note(write, time_us * US, false));
+        let write = |time_us: &u64| meter.note(RequestKind::Write, 512, time_us * US, false);
+        times_us.iter().for_each(write);
         meter
     }
 
@@ -713,8 +734,7 @@ mod tests {
         let promise = promise(Goal::Response(ResponseGoal::P99(Nanos(200 * US))));
         let mut meter = meter(&promise, &[900; 50]);
         let before = Counted::all(Counts::default(), &meter);
-        let write = NbdCommand::Write(Range { offset: 0, length: 512 });
-        meter.note(write, 100 * US, false);
+        meter.note(RequestKind::Write, 512, 100 * US, false);
         let now = Counted::all(Counts::default(), &meter);
         assert_eq!(promise.evaluate(&now).met, Some(false));
         let recent = promise.evaluate(&now.since(&before));

@@ -9,7 +9,8 @@ use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
     BlockServer, CleaningSettings, DeviceLayout, ServedVolume, ServerParts,
 };
-use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
+use cachewright_live::exports::{ConnectionLimits, NbdFrontEnd, NbdSettings};
+use cachewright_live::front::{self, BlockService, ServedExport};
 use cachewright_live::io::open::{FileAccess, open_file, unix_listener};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, Io};
@@ -79,23 +80,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());
-    let settings = NodeSettings {
+    let settings = NbdSettings {
         limits,
         connection,
         extended_headers: false,
         max_connections: 64,
         client_memory: 512 << 20,
-        namespace: 3,
     };
-    let mut node = Node::new(blocks, exports, settings);
+    let mut nbd = NbdFrontEnd::new(exports, blocks.block_bytes(), settings);
+    let mut service = BlockService::new(blocks, volumes.len());
     let listener = io.add_listener(unix_listener(Path::new(socket))?);
-    node.listen(listener);
+    nbd.listen(listener);
     eprintln!("serving at {socket} by {}", io.name());
     let mut done = Vec::new();
     loop {
-        node.advance(&mut io);
+        front::advance(&mut io, &mut service, &mut [&mut nbd]);
         io.wait(&mut done);
-        done.drain(..).for_each(|done| node.on_done(&mut io, done));
+        for done in done.drain(..) {
+            front::on_done(&mut io, &mut service, &mut [&mut nbd], done);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod exports;
+pub mod front;
 pub mod io;
 pub mod log;
 mod pace;

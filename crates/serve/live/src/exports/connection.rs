@@ -4,19 +4,15 @@
 //! together. A request is known by its header, and taken when there is memory for it: a client that
 //! has too much under way, or does not take its answers, is not listened to. Where TLS begins, what
 //! was said before is sent first and as it is.
-//!
-//! Timers that were begun cannot be taken back: one that was made useless by an earlier one ends
-//! without effect, so that they never grow in number.
 
-use super::list::{ExportList, NotifiedLosses};
-use super::meters::ExportMeter;
-use super::node::CONTEXTS;
+use super::list::ExportList;
+use super::nbd::CONTEXTS;
 use super::tls::{TlsConfig, TlsFailure, TlsStream};
-use crate::blocks::{BlockAnswer, BlockOp};
+use crate::blocks::BlockOp;
+use crate::front::{NotifiedLosses, RequestKind};
 use crate::io::{Buffer, IoError, SocketId};
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, Session, SessionEvent, Settings};
 use cachewright_types::TenantId;
-use slab::Slab;
 
 /// Bytes that are received at once.
 const RECEIVE_BYTES: usize = 256 << 10;
@@ -628,72 +624,14 @@ impl SecureChannel {
     }
 }
 
-/// A request that the server of blocks works on.
-#[derive(Clone, Copy, Debug)]
-pub struct ClientRequest {
-    /// Where its answer goes.
-    pub connection: ConnectionId,
-    /// As the client sent it.
-    pub request: NbdRequest,
-    /// Whose volume it is for.
-    pub tenant: TenantId,
-    /// When it arrived, in nanoseconds.
-    pub arrived_ns: u64,
-    /// Bytes of memory that it takes.
-    pub bytes: u64,
-}
-
-/// The requests under way, by tag, and what was answered, by tenant.
-pub struct ClientRequests {
-    under_way: Slab<ClientRequest>,
-    meters: Vec<ExportMeter>,
-}
-
-impl ClientRequests {
-    /// None yet, of so many tenants.
-    pub fn new(tenants: usize) -> ClientRequests {
-        let meters = vec![ExportMeter::default(); tenants];
-        ClientRequests { under_way: Slab::default(), meters }
-    }
-
-    /// One more tenant has an export.
-    pub fn add_tenant(&mut self) {
-        self.meters.push(ExportMeter::default());
-    }
-
-    /// A request begins; returns its tag.
-    pub fn begin(&mut self, request: ClientRequest) -> u64 {
-        self.under_way.insert(request) as u64
-    }
-
-    /// A request that is under way.
-    pub fn get(&self, tag: u64) -> Option<&ClientRequest> {
-        self.under_way.get(tag as usize)
-    }
-
-    /// A request is answered; returns it, and how long that took, if it was under way.
-    pub fn end(&mut self, answer: &BlockAnswer, now_ns: u64) -> Option<(ClientRequest, u64)> {
-        let client = self.under_way.try_remove(answer.tag as usize)?;
-        let waited_ns = now_ns.saturating_sub(client.arrived_ns);
-        let meter = &mut self.meters[client.tenant.index()];
-        meter.note(client.request.command, waited_ns, answer.result.is_err());
-        Some((client, waited_ns))
-    }
-
-    /// A request is dropped without an answer; returns it, if it was under way.
-    pub fn forget(&mut self, tag: u64) -> Option<ClientRequest> {
-        self.under_way.try_remove(tag as usize)
-    }
-
-    /// Reads and writes of a tenant's clients are to keep this time from now on, or none.
-    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
-        self.meters[tenant.index()].set_limit(limit_ns);
-    }
-
-    /// What was answered to clients of a tenant's export.
-    pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
-        &self.meters[tenant.index()]
-    }
+/// As what operators count a command, and its bytes; nothing for a question.
+pub fn request_kind(command: NbdCommand) -> Option<(RequestKind, u64)> {
+    let (op, range) = block_op(command)?;
+    let kind = match command {
+        NbdCommand::Cache(_) => RequestKind::Prefetch,
+        _ => RequestKind::of(op),
+    };
+    Some((kind, range.length))
 }
 
 /// What the server of blocks is to do for a command; nothing for one that it has no part in.
@@ -707,16 +645,6 @@ pub fn block_op(command: NbdCommand) -> Option<(BlockOp, Range)> {
         NbdCommand::Zero { range, keep_space: false, .. } => Some((BlockOp::Zero, range)),
         NbdCommand::Zero { range, keep_space: true, .. } => Some((BlockOp::Provision, range)),
         NbdCommand::BlockStatus { .. } => None,
-    }
-}
-
-/// Bytes of data that a request or its answer has in memory.
-pub fn data_bytes(command: NbdCommand) -> u64 {
-    match command {
-        NbdCommand::Read { range, .. } | NbdCommand::Write(range) | NbdCommand::Cache(range) => {
-            range.length
-        }
-        _ => 0,
     }
 }
 
@@ -813,33 +741,6 @@ impl ConnectionRoundRobin {
         self.due.append(&mut self.later);
     }
 }
-/// The time of the timer that counts, if one is under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EarliestTimer {
-    at_ns: Option<u64>,
-}
-
-impl EarliestTimer {
-    /// Whether a timer for this time is to begin: none is under way that ends as early. It counts
-    /// as begun.
-    pub fn begin(&mut self, at_ns: u64) -> bool {
-        let begins = self.at_ns.is_none_or(|begun_ns| at_ns < begun_ns);
-        if begins {
-            self.at_ns = Some(at_ns);
-        }
-        begins
-    }
-
-    /// A timer is over; whether it is the one that counts.
-    pub fn end(&mut self, now_ns: u64) -> bool {
-        let counts = self.at_ns.is_some_and(|at_ns| at_ns <= now_ns);
-        if counts {
-            self.at_ns = None;
-        }
-        counts
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -880,14 +781,5 @@ mod tests {
         turns.wake();
         assert_eq!((turns.is_postponed(3), turns.take()), (false, vec![3]));
         assert!(!turns.begin_wake());
-    }
-
-    #[test]
-    fn an_earlier_timer_takes_the_place_of_a_later_one() {
-        let mut timer = EarliestTimer::default();
-        assert_eq!([30, 40, 10, 20].map(|at_ns| timer.begin(at_ns)), [true, false, true, false]);
-        assert_eq!((timer.end(10), timer.begin(50)), (true, true));
-        assert!(!timer.end(30), "it was made useless");
-        assert!(!timer.begin(50) && timer.end(50));
     }
 }

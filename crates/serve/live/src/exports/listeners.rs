@@ -25,7 +25,7 @@ struct WaitingClient {
     socket: SocketId,
 }
 
-/// All listeners of a node.
+/// All listeners.
 #[derive(Clone, Debug, Default)]
 pub struct Listeners {
     list: Vec<Listening>,

@@ -24,6 +24,7 @@ pub mod open;
 pub mod sim;
 pub mod system;
 pub mod threads;
+pub mod token;
 pub mod uring;
 pub mod worker;
 

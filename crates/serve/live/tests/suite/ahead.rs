@@ -4,7 +4,7 @@ use crate::block_world::{BLOCK, Setting, World};
 use crate::guests::{Guest, node};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, BlockOp};
-use cachewright_live::exports::Caps;
+use cachewright_live::front::Caps;
 use cachewright_live::io::Io;
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_types::{Seed, TenantId};
@@ -98,7 +98,7 @@ fn clients_of_a_capped_export_share_its_rate_and_others_do_not_wait() {
     let mut served = node();
     let mut guests: Vec<Guest> = (0..2).map(|_| served.connect("volume-0")).collect();
     let mut free = served.connect("volume-1");
-    served.node.cap(TenantId(0), Caps { requests: Some(1000), bytes: Some(64 * MIB) });
+    served.service.clients.cap(TenantId(0), Caps { requests: Some(1000), bytes: Some(64 * MIB) });
     let began_ns = served.sim.now_ns();
     for guest in &mut guests {
         let mut out = Vec::new();
@@ -117,6 +117,6 @@ fn clients_of_a_capped_export_share_its_rate_and_others_do_not_wait() {
     }
     let passed_ns = served.sim.now_ns() - began_ns;
     assert!((199_000_000..300_000_000).contains(&passed_ns), "{passed_ns}");
-    assert!(served.node.caps_exhausted(TenantId(0)) >= 199);
-    assert_eq!(served.node.caps_exhausted(TenantId(1)), 0);
+    assert!(served.service.clients.caps_exhausted(TenantId(0)) >= 199);
+    assert_eq!(served.service.clients.caps_exhausted(TenantId(1)), 0);
 }

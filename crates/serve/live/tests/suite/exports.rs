@@ -18,7 +18,7 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
     let mut served = node();
     let [mut one, mut two] = ["volume-0", "volume-0"].map(|name| served.connect(name));
     let mut other = served.connect("volume-1");
-    assert_eq!(served.node.connections(), 3);
+    assert_eq!(served.connections(), 3);
     let data: Vec<u8> = (0..5000_u32).map(|byte| byte as u8).collect();
     served.request(&mut one, 1, NbdCommand::Write(range(3000, 5000)), &data);
     served.request(&mut one, 2, NbdCommand::Flush, &[]);
@@ -54,11 +54,11 @@ fn each_client_learns_once_that_unflushed_writes_may_be_lost() {
     }));
     served.request(&mut one, 2, NbdCommand::Flush, &[]);
     assert_eq!(one.done[&2], Err(Errno::Io));
-    assert!(served.node.blocks().volume_has_failed(TenantId(0)));
+    assert!(served.service.blocks.volume_has_failed(TenantId(0)));
     served.sim.set_faults(Box::new(|_, _| None));
-    assert!(served.node.blocks_mut().revive_volume(TenantId(0)));
+    assert!(served.service.blocks.revive_volume(TenantId(0)));
     served.settle();
-    assert!(!served.node.blocks().volume_has_failed(TenantId(0)));
+    assert!(!served.service.blocks.volume_has_failed(TenantId(0)));
     let mut late = served.connect("volume-0");
     for (cookie, two_learns) in [(3, Err(Errno::Io)), (4, Ok(()))] {
         for guest in [&mut one, &mut two, &mut late] {
@@ -127,14 +127,14 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
     served.exchange(&mut guest);
     served.sim.sockets().client_closes(guest.socket);
     served.settle();
-    assert_eq!(served.node.connections(), 0);
+    assert_eq!(served.connections(), 0);
     let mut next = served.connect("volume-0");
     served.request(&mut next, 2, NbdCommand::Read { range: range(0, 8192), whole: true }, &[]);
     assert_eq!(next.data[&2], [0; 8192]);
     served.sim.sockets().client_sends(next.socket, &[0xee; 64]);
     served.settle();
     assert!(!served.sim.sockets().is_open(next.socket), "no request begins with these bytes");
-    assert!(served.node.blocks().is_idle());
+    assert!(served.service.blocks.is_idle());
 }
 
 /// More clients than connections, more requests than limits: all are served in turn.
@@ -176,7 +176,7 @@ fn a_client_that_takes_no_answers_is_not_listened_to() {
     served.sim.sockets().client_stalls(guest.socket, true);
     served.send_reads(&mut guest, 0..1000);
     served.settle();
-    let held = served.node.held_bytes();
+    let held = served.held_bytes();
     let (limit, volume) = (1_u64 << 20, BLOCKS * BLOCK);
     assert!((limit - 2 * volume..=limit).contains(&held), "{held} bytes are held");
     let mut other = served.connect("volume-1");
@@ -184,7 +184,7 @@ fn a_client_that_takes_no_answers_is_not_listened_to() {
     assert_eq!(other.done[&1], Ok(()));
     served.sim.sockets().client_stalls(guest.socket, false);
     served.exchange(&mut guest);
-    assert_eq!((guest.done.len(), served.node.held_bytes()), (1000, 0));
+    assert_eq!((guest.done.len(), served.held_bytes()), (1000, 0));
 }
 
 #[test]
@@ -232,14 +232,14 @@ fn a_node_that_stops_answers_what_is_under_way_and_takes_no_client() {
     let mut guest = served.connect("volume-0");
     served.request(&mut guest, 1, NbdCommand::Write(range(0, 8)), &[3; 8]);
     served.send_reads(&mut guest, 2..4);
-    while served.node.held_bytes() == 0 {
+    while served.held_bytes() == 0 {
         assert!(served.step(), "the reads begin");
     }
-    served.node.stop();
+    served.stop();
     let late = served.sim.sockets().connect(served.listener);
     served.exchange(&mut guest);
     assert_eq!((guest.done.len(), guest.data[&2][0], guest.data[&3][7]), (3, 3, 3));
-    assert!(!served.sim.sockets().is_open(guest.socket) && served.node.is_stopped());
+    assert!(!served.sim.sockets().is_open(guest.socket) && served.is_stopped());
     assert!(
         !served.sim.sockets().is_open(late) || served.sim.sockets().is_awaited(served.listener)
     );
@@ -258,8 +258,8 @@ fn clients_that_do_not_go_on_are_closed_in_time() {
     served.send(&mut leaving, &out);
     let silent = served.sim.sockets().connect(served.listener);
     served.settle();
-    assert_eq!(served.node.connections(), 3);
-    while served.node.connections() > 1 {
+    assert_eq!(served.connections(), 3);
+    while served.connections() > 1 {
         served.tick();
     }
     assert!(served.sim.now_ns() >= PATIENCE_NS);

@@ -2,7 +2,7 @@
 
 use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, Served, export, node, node_with};
-use cachewright_live::exports::Caps;
+use cachewright_live::front::Caps;
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
 use cachewright_types::TenantId;
 
@@ -36,7 +36,7 @@ fn a_bound_on_the_connections_of_an_export_holds() {
     let mut served = node_with(|settings| settings.max_connections = 8);
     let mut bounded = export(0, &[]);
     bounded.max_connections = Some(2);
-    assert_eq!(served.node.change_export(TenantId(0), bounded), 0, "none is ended");
+    assert_eq!(served.change_export(TenantId(0), bounded), 0, "none is ended");
     let [first, _second] = [(); 2].map(|()| served.connect("volume-0"));
     let refused = served.guest("volume-0", None);
     assert!(!refused.opened);
@@ -51,7 +51,7 @@ fn a_bound_on_the_connections_of_an_export_holds() {
 fn clients_of_all_listeners_get_their_turns() {
     let mut served = node_with(|settings| settings.max_connections = 1);
     let other = served.sim.add_listener();
-    served.node.listen(other);
+    served.nbd.listen(other);
     let listeners = [served.listener, other, served.listener, other, other];
     served.settle();
     let mut sockets = Vec::new();
@@ -61,7 +61,7 @@ fn clients_of_all_listeners_get_their_turns() {
     }
     for (place, socket) in sockets.iter().enumerate() {
         served.settle();
-        assert_eq!(served.node.connections(), 1);
+        assert_eq!(served.connections(), 1);
         let greeted = !served.sim.sockets().client_receives(*socket).is_empty();
         assert!(greeted, "client {place} has its turn");
         for later in &sockets[place + 1..] {
@@ -80,9 +80,9 @@ fn clients_without_a_place_are_let_go_when_the_server_stops() {
     let mut guest = served.connect("volume-0");
     let late = served.sim.sockets().connect(served.listener);
     served.settle();
-    served.node.stop();
+    served.stop();
     served.exchange(&mut guest);
-    assert!(served.node.is_stopped());
+    assert!(served.is_stopped());
     assert!(!served.is_open(guest.socket) && !served.is_open(late));
 }
 
@@ -104,10 +104,10 @@ fn requests_of_all_clients_stay_within_one_bound_and_none_is_starved() {
         served.send_reads(guest, 0..300);
     }
     while served.step() {
-        let held = served.node.held_bytes();
+        let held = served.held_bytes();
         assert!(held <= 240 << 10, "{held} bytes are held");
     }
-    let held = served.node.held_bytes();
+    let held = served.held_bytes();
     assert!(held > 100 << 10, "{held} bytes are held");
     for cookie in 0..50 {
         served.request(&mut small, cookie, read(cookie % BLOCKS * BLOCK, BLOCK), &[]);
@@ -120,7 +120,7 @@ fn requests_of_all_clients_stay_within_one_bound_and_none_is_starved() {
         served.exchange(guest);
         assert_eq!(guest.done.len(), 300, "they lose nothing");
     }
-    assert_eq!(served.node.held_bytes(), 0);
+    assert_eq!(served.held_bytes(), 0);
 }
 
 /// A payload that comes in counts from its header on, before any of it is there.
@@ -133,10 +133,10 @@ fn a_write_counts_before_its_payload_comes() {
     guest.client.send(&NbdRequest { cookie: 1, offset: 0, command, fua: false }, &mut out);
     served.send(&mut guest, &out);
     served.settle();
-    assert!(served.node.held_bytes() >= VOLUME);
+    assert!(served.held_bytes() >= VOLUME);
     served.sim.sockets().client_closes(guest.socket);
     served.settle();
-    assert_eq!(served.node.held_bytes(), 0);
+    assert_eq!(served.held_bytes(), 0);
 }
 
 /// Memory and caps together: one that waits for memory holds up none that waits for its cap, and
@@ -144,7 +144,7 @@ fn a_write_counts_before_its_payload_comes() {
 #[test]
 fn capped_clients_that_wait_for_memory_are_served() {
     let mut served = short_of_memory();
-    served.node.cap(TenantId(0), Caps { requests: Some(100_000), bytes: None });
+    served.service.clients.cap(TenantId(0), Caps { requests: Some(100_000), bytes: None });
     let mut guests = ["volume-0", "volume-0", "volume-1"].map(|name| served.connect(name));
     for guest in &mut guests {
         served.sim.sockets().client_stalls(guest.socket, true);
@@ -158,7 +158,7 @@ fn capped_clients_that_wait_for_memory_are_served() {
         served.tick();
         guests.iter_mut().for_each(|guest| served.take(guest));
     }
-    assert_eq!(served.node.held_bytes(), 0);
+    assert_eq!(served.held_bytes(), 0);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn fast_zeroes_are_not_offered_where_zeroes_are_written() {
     let mut served = node();
     let mut slow = export(0, &[]);
     slow.fast_zero = false;
-    served.node.change_export(TenantId(0), slow);
+    served.change_export(TenantId(0), slow);
     let flags = |served: &mut Served, export: &str| {
         let socket = served.sim.sockets().connect(served.listener);
         let name = export.as_bytes();

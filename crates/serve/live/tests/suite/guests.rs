@@ -4,12 +4,13 @@
 
 use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
 use cachewright_cache::WriteMode;
-use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings, ServedExport};
+use cachewright_live::exports::{CONTEXTS, ConnectionLimits, NbdFrontEnd, NbdSettings};
+use cachewright_live::front::{self, BlockService, FrontEnd, ServedExport};
 use cachewright_live::io::sim::Sim;
 use cachewright_live::io::{FileId, Io, ListenerId, SocketId};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, ReplyFault};
 use cachewright_nbd::{Errno, Limits, NbdCommand, NbdRequest, Range, StatusExtent};
-use cachewright_types::Seed;
+use cachewright_types::{Seed, TenantId};
 use rustls::ClientConnection;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -26,7 +27,8 @@ pub const CLIENT_MEMORY: u64 = 4 << 20;
 /// A node that serves `volume-0`, `volume-1` and so on.
 pub struct Served {
     pub sim: Sim,
-    pub node: Node,
+    pub service: BlockService,
+    pub nbd: NbdFrontEnd,
     pub listener: ListenerId,
     /// The device of the cache.
     pub device: FileId,
@@ -53,7 +55,7 @@ pub fn node() -> Served {
 }
 
 /// A node whose exports all clients see, with other settings.
-pub fn node_with(change: impl FnOnce(&mut NodeSettings)) -> Served {
+pub fn node_with(change: impl FnOnce(&mut NbdSettings)) -> Served {
     node_of(&[&[], &[]], change)
 }
 
@@ -74,7 +76,7 @@ pub fn export(tenant: usize, clients: &[&str]) -> ServedExport {
     }
 }
 
-fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NodeSettings)) -> Served {
+fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NbdSettings)) -> Served {
     let setting = Setting::of("lru", WriteMode::WriteBack);
     assert_eq!((setting.blocks, usize::from(TENANTS)), (BLOCKS, clients.len()));
     let (mut sim, files) = formatted(&setting, Seed(3));
@@ -89,25 +91,25 @@ fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NodeSettings)) -> Serve
         ending_ns: PATIENCE_NS,
     };
     let limits = Limits::default();
-    let mut settings = NodeSettings {
+    let mut settings = NbdSettings {
         limits,
         connection,
         extended_headers: true,
         max_connections: 3,
         client_memory: CLIENT_MEMORY,
-        namespace: 9,
     };
     change(&mut settings);
-    let mut node = Node::new(blocks, exports, settings);
+    let mut nbd = NbdFrontEnd::new(exports, blocks.block_bytes(), settings);
+    let service = BlockService::new(blocks, clients.len());
     let listener = sim.add_listener();
-    node.listen(listener);
-    Served { sim, node, listener, device: files.0[0] }
+    nbd.listen(listener);
+    Served { sim, service, nbd, listener, device: files.0[0] }
 }
 
 impl Served {
     /// What is due, and one operation; false if there was none but timers.
     pub fn step(&mut self) -> bool {
-        self.node.advance(&mut self.sim);
+        front::advance(&mut self.sim, &mut self.service, &mut [&mut self.nbd]);
         let is_busy = self.sim.is_busy();
         if is_busy {
             self.wait();
@@ -117,14 +119,41 @@ impl Served {
 
     /// What is due, and one operation or the end of a timer.
     pub fn tick(&mut self) {
-        self.node.advance(&mut self.sim);
+        front::advance(&mut self.sim, &mut self.service, &mut [&mut self.nbd]);
         self.wait();
     }
 
     fn wait(&mut self) {
         let mut done = Vec::new();
         self.sim.wait(&mut done);
-        done.into_iter().for_each(|done| self.node.on_done(&mut self.sim, done));
+        for done in done {
+            front::on_done(&mut self.sim, &mut self.service, &mut [&mut self.nbd], done);
+        }
+    }
+
+    /// No client is accepted any more.
+    pub fn stop(&mut self) {
+        front::stop(&mut self.sim, &mut self.service, &mut [&mut self.nbd]);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.front().is_stopped()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.front().connections()
+    }
+
+    pub fn held_bytes(&self) -> u64 {
+        self.front().held_bytes()
+    }
+
+    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) -> usize {
+        FrontEnd::<Sim>::change_export(&mut self.nbd, tenant, export)
+    }
+
+    fn front(&self) -> &dyn FrontEnd<Sim> {
+        &self.nbd
     }
 
     /// Whether the server still holds a connection.

@@ -63,11 +63,11 @@ fn ten_thousand_clients_cost_what_a_few_may_and_all_are_let_go() {
             // One that has opened an export and says no more may stay: it leaves.
             sockets.iter().for_each(|socket| served.sim.sockets().client_closes(*socket));
             served.tick();
-            most = most.max(served.node.connections());
-            most_bytes = most_bytes.max(served.node.held_bytes());
+            most = most.max(served.connections());
+            most_bytes = most_bytes.max(served.held_bytes());
         }
     }
-    assert_eq!((most, served.node.connections(), served.node.held_bytes()), (MOST, 0, 0));
+    assert_eq!((most, served.connections(), served.held_bytes()), (MOST, 0, 0));
     assert!(most_bytes <= MOST as u64 * MOST_BYTES, "{most_bytes} bytes were held");
     let mut guest = served.connect("volume-0");
     let read = NbdCommand::Read { range: Range { offset: 0, length: BLOCK }, whole: true };

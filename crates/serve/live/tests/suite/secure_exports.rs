@@ -97,7 +97,7 @@ fn read_all(served: &mut Served, guest: &mut Guest, cookie: u64) -> Vec<u8> {
 fn what_is_written_over_tls_is_read_over_tls_and_in_the_clear() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), false);
+    served.nbd.offer_tls(authority.config(None), false);
     let mut secure = served.guest("volume-0", Some(authority.client(None)));
     assert!(secure.opened, "{:?}", secure.fault);
     let data: Vec<u8> = (0..BLOCKS * BLOCK).map(|byte| (byte % 251) as u8).collect();
@@ -114,7 +114,7 @@ fn what_is_written_over_tls_is_read_over_tls_and_in_the_clear() {
 fn a_node_that_needs_tls_opens_nothing_in_the_clear() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), true);
+    served.nbd.offer_tls(authority.config(None), true);
     let clear = served.guest("volume-0", None);
     assert!(!clear.opened && clear.fault.unwrap().contains("needs TLS"));
     assert!(served.guest("volume-0", Some(authority.client(None))).opened);
@@ -124,7 +124,7 @@ fn a_node_that_needs_tls_opens_nothing_in_the_clear() {
 fn an_export_is_there_only_for_clients_whose_certificates_name_them() {
     let (authority, other) = (Authority::new(), Authority::new());
     let mut served = node_for(&[&["alice", "carol"], &["bob.example"]]);
-    served.node.offer_tls(authority.config(Some(&authority)), true);
+    served.nbd.offer_tls(authority.config(Some(&authority)), true);
     let alice = authority.signs(&[], "alice");
     let bob = authority.signs(&["x.example", "bob.example"], "some name");
     let mut open = |identity: Option<&Identity>, export: &str| {
@@ -145,14 +145,14 @@ fn an_export_is_there_only_for_clients_whose_certificates_name_them() {
     let stranger = other.signs(&[], "alice");
     let (opened, fault) = open(Some(&stranger), "volume-0");
     assert!(!opened && fault.unwrap().contains("fatal alert"));
-    assert_eq!(served.node.connections(), 0);
+    assert_eq!(served.connections(), 0);
 }
 
 #[test]
 fn in_the_clear_only_exports_for_all_are_there() {
     let authority = Authority::new();
     let mut served = node_for(&[&["alice"], &[]]);
-    served.node.offer_tls(authority.config(Some(&authority)), false);
+    served.nbd.offer_tls(authority.config(Some(&authority)), false);
     assert!(served.guest("volume-0", None).fault.unwrap().contains("no such export"));
     assert!(served.guest("volume-1", None).opened);
     let alice = authority.signs(&[], "alice");
@@ -164,7 +164,7 @@ fn in_the_clear_only_exports_for_all_are_there() {
 fn clients_that_may_not_see_an_export_any_more_lose_their_connections() {
     let authority = Authority::new();
     let mut served = node_for(&[&["alice", "bob"], &[]]);
-    served.node.offer_tls(authority.config(Some(&authority)), true);
+    served.nbd.offer_tls(authority.config(Some(&authority)), true);
     let [alice, bob] = ["alice", "bob"].map(|name| authority.signs(&[], name));
     let mut open = |identity: &Identity, export: &str| {
         let guest = served.guest(export, Some(authority.client(Some(identity))));
@@ -177,7 +177,7 @@ fn clients_that_may_not_see_an_export_any_more_lose_their_connections() {
     let wire = barred.encrypted(&plain);
     served.sim.sockets().client_sends(barred.socket, &wire[..wire.len() - 100]);
     served.settle();
-    assert_eq!(served.node.change_export(TenantId(0), export(0, &["bob"])), 1);
+    assert_eq!(served.change_export(TenantId(0), export(0, &["bob"])), 1);
     served.sim.sockets().client_sends(barred.socket, &wire[wire.len() - 100..]);
     served.settle();
     assert!(!served.is_open(barred.socket), "the open connection ends");
@@ -186,8 +186,8 @@ fn clients_that_may_not_see_an_export_any_more_lose_their_connections() {
     }
     let refused = served.guest("volume-0", Some(authority.client(Some(&alice))));
     assert!(!refused.opened && refused.fault.unwrap().contains("no such export"));
-    assert_eq!(served.node.change_export(TenantId(0), export(0, &["bob"])), 0, "all is as it is");
-    assert_eq!(served.node.change_export(TenantId(0), export(0, &[])), 0);
+    assert_eq!(served.change_export(TenantId(0), export(0, &["bob"])), 0, "all is as it is");
+    assert_eq!(served.change_export(TenantId(0), export(0, &[])), 0);
 }
 
 /// A part of a record that is followed by nothing is half a request, too.
@@ -195,7 +195,7 @@ fn clients_that_may_not_see_an_export_any_more_lose_their_connections() {
 fn a_record_that_does_not_come_whole_ends_its_connection_in_time() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), true);
+    served.nbd.offer_tls(authority.config(None), true);
     for count in [1, 5, 6, 60] {
         let mut guest = served.guest("volume-0", Some(authority.client(None)));
         let plain = write_bytes(&mut guest, 1, 1, 7);
@@ -216,7 +216,7 @@ fn a_record_that_does_not_come_whole_ends_its_connection_in_time() {
 fn a_stream_that_is_cut_short_or_damaged_changes_nothing() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), true);
+    served.nbd.offer_tls(authority.config(None), true);
     for step in 0..40 {
         let mut guest = served.guest("volume-0", Some(authority.client(None)));
         let plain = write_bytes(&mut guest, 1, 5, 7);
@@ -233,7 +233,7 @@ fn a_stream_that_is_cut_short_or_damaged_changes_nothing() {
         assert!(step % 2 == 0 || !is_open, "damage ends a stream");
         served.sim.sockets().client_closes(guest.socket);
         served.settle();
-        assert_eq!((served.node.connections(), served.node.held_bytes()), (0, 0));
+        assert_eq!((served.connections(), served.held_bytes()), (0, 0));
     }
     let mut guest = served.guest("volume-0", Some(authority.client(None)));
     assert!(read_all(&mut served, &mut guest, 1).iter().all(|byte| *byte == 0));
@@ -244,7 +244,7 @@ fn a_stream_that_is_cut_short_or_damaged_changes_nothing() {
 fn nbd_173_the_end_of_tls_ends_the_connection_behind_what_came_before() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), true);
+    served.nbd.offer_tls(authority.config(None), true);
     for disconnects in [false, true] {
         let mut guest = served.guest("volume-0", Some(authority.client(None)));
         let mut plain = write_bytes(&mut guest, 1, BLOCKS, 3 + u8::from(disconnects));
@@ -256,7 +256,7 @@ fn nbd_173_the_end_of_tls_ends_the_connection_behind_what_came_before() {
         served.sim.sockets().client_sends(guest.socket, &wire);
         served.settle();
         assert!(!served.sim.sockets().is_open(guest.socket));
-        assert_eq!(served.node.connections(), 0);
+        assert_eq!(served.connections(), 0);
     }
     let mut guest = served.guest("volume-0", Some(authority.client(None)));
     assert_eq!(read_all(&mut served, &mut guest, 1), vec![4; (BLOCKS * BLOCK) as usize]);
@@ -267,7 +267,7 @@ fn nbd_173_the_end_of_tls_ends_the_connection_behind_what_came_before() {
 fn handshakes_that_fail_or_do_not_end_keep_no_connection() {
     let authority = Authority::new();
     let mut served = node_for(&[&[], &[]]);
-    served.node.offer_tls(authority.config(None), true);
+    served.nbd.offer_tls(authority.config(None), true);
     let agreed = b"\0\0\0\x01IHAVEOPT\0\0\0\x05\0\0\0\0";
     let after: [&[u8]; 4] = [&[], b"GET / HTTP/1.1\r\n\r\n", &[0x16, 3, 1, 0xff, 0xff], &[0; 5000]];
     for after in after {
@@ -277,7 +277,7 @@ fn handshakes_that_fail_or_do_not_end_keep_no_connection() {
         served.settle();
         served.sim.sockets().client_sends(socket, after);
         let began = served.sim.now_ns();
-        while served.node.connections() > 0 {
+        while served.connections() > 0 {
             served.tick();
         }
         assert!(served.sim.now_ns() - began < 2 * PATIENCE_NS, "it ends at its deadline");

@@ -42,7 +42,7 @@ fn a_request_that_does_not_come_whole_ends_its_connection_in_time() {
         assert!(served.is_open(guest.socket));
         let waited_ns = ended(&mut served, &guest);
         assert!((STALL_NS / 2..2 * STALL_NS).contains(&waited_ns), "{count}: {waited_ns}");
-        assert_eq!(served.node.held_bytes(), 0);
+        assert_eq!(served.held_bytes(), 0);
     }
     served.request(&mut idle, 1, read_of_all(), &[]);
     assert_eq!(idle.data[&1], [0; VOLUME as usize], "it is there, and nothing was written");
@@ -110,7 +110,7 @@ fn a_client_that_takes_no_answer_is_closed_in_time_and_one_that_waits_for_its_me
     for guest in &slow {
         ended(&mut served, guest);
     }
-    assert_eq!((served.node.connections(), served.node.held_bytes()), (1, 0));
+    assert_eq!((served.connections(), served.held_bytes()), (1, 0));
     served.request(&mut other, 9, read_of_all(), &[]);
     assert_eq!(other.done[&9], Ok(()));
 }

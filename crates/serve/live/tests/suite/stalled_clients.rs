@@ -106,7 +106,7 @@ fn any_world(seed: u64) -> u64 {
         client.exchange(&mut served, "all read again");
     }
     served.settle();
-    assert!(served.node.blocks().is_idle());
+    assert!(served.service.blocks.is_idle());
     among_stalled
 }
 

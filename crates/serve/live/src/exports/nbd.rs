@@ -1,22 +1,23 @@
-//! The NBD front end: listeners, connections, exports, and the server of blocks behind them.
+//! Listeners, connections and exports of the NBD front end.
 //!
-//! A loop over [`Io`] drives one [`Node`]. Exports come, change and go while it runs. A question
+//! Exports come, change and go while it runs. A question
 //! about the status of ranges goes to the backing device, which may take its time, while other
 //! requests go on. Where the device does not say, every byte is allocated and may be anything: that
 //! is always right.
 
 use super::connection::{
-    ClientRequest, ClientRequests, Connection, ConnectionEvent, ConnectionId, ConnectionLimits,
-    ConnectionRoundRobin, EarliestTimer, Ending, TakenRequest, block_op, data_bytes, errno_of,
-    memory_bytes,
+    Connection, ConnectionEvent, ConnectionId, ConnectionLimits, ConnectionRoundRobin, Ending,
+    TakenRequest, block_op, errno_of, memory_bytes, request_kind,
 };
-use super::list::{ExportList, LossNews, ServedExport};
+use super::list::ExportList;
 use super::listeners::Listeners;
-use super::memory::ClientMemory;
-use super::meters::{CappedClients, Caps, ExportMeter};
 use super::tls::TlsConfig;
 use crate::blocks::{AllocationQuery, BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Done, FileExtent, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::front::{
+    BlockService, CapQueues, ClientMemory, EarliestTimer, FrontEnd, NotifiedLosses, ServedExport,
+};
+use crate::io::token::{Submitter, purpose};
+use crate::io::{Done, FileExtent, Io, IoOp, ListenerId, Output, SocketId, Token};
 use cachewright_nbd::protocol::{STATE_HOLE, STATE_ZERO};
 use cachewright_nbd::{
     BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, StatusExtent, Tls,
@@ -24,9 +25,9 @@ use cachewright_nbd::{
 use cachewright_types::TenantId;
 use slab::Slab;
 
-/// How a node serves.
+/// How the NBD front end serves.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeSettings {
+pub struct NbdSettings {
     /// Bounds of a negotiation and of requests.
     pub limits: Limits,
     /// What one client may have under way.
@@ -37,15 +38,12 @@ pub struct NodeSettings {
     pub max_connections: usize,
     /// Bytes of requests under way and of answers that are not sent, of all clients together.
     pub client_memory: u64,
-    /// What the eight highest bits of the node's tokens are.
-    pub namespace: u8,
 }
 
-/// Volumes that are served to clients.
-pub struct Node {
-    blocks: BlockServer,
+/// Clients that speak NBD.
+pub struct NbdFrontEnd {
     exports: ExportList,
-    settings: NodeSettings,
+    settings: NbdSettings,
     /// How TLS is done, and whether clients may do without.
     tls: Option<(TlsConfig, Tls)>,
     listeners: Listeners,
@@ -53,36 +51,44 @@ pub struct Node {
     turns: ConnectionRoundRobin,
     /// When connections are looked at that may be too slow.
     watch: EarliestTimer,
-    requests: ClientRequests,
+    /// Requests that the service works on.
+    requests: Slab<NbdClientRequest>,
     /// Requests for status that wait for backing devices.
     statuses: StatusRequests,
     /// Connections that wait because of caps.
-    capped: CappedClients,
+    capped: CapQueues,
     /// What requests and answers take, and connections that wait for some.
     memory: ClientMemory,
-    /// Losses of answered writes that clients were told of.
-    losses: LossNews,
+}
+
+/// A request that the service works on.
+#[derive(Clone, Copy, Debug)]
+struct NbdClientRequest {
+    /// Where its answer goes.
+    connection: ConnectionId,
+    /// As the client sent it.
+    request: NbdRequest,
+    /// Bytes of memory that it takes.
+    bytes: u64,
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 
-impl Node {
-    /// Serves the volumes of `blocks` as these exports, in the order of tenants.
-    pub fn new(blocks: BlockServer, exports: Vec<ServedExport>, settings: NodeSettings) -> Node {
+impl NbdFrontEnd {
+    /// Serves these exports, in the order of tenants, of an service with blocks of so many bytes.
+    pub fn new(exports: Vec<ServedExport>, block_bytes: u64, settings: NbdSettings) -> NbdFrontEnd {
         let sizes = BlockSizes {
             min: 1,
-            preferred: (blocks.block_bytes() as u32).max(4096),
+            preferred: (block_bytes as u32).max(4096),
             max_payload: settings.limits.payload_bytes,
         };
-        Node {
-            blocks,
-            requests: ClientRequests::new(exports.len()),
+        NbdFrontEnd {
+            requests: Slab::default(),
             statuses: StatusRequests::default(),
-            capped: CappedClients::new(exports.len()),
+            capped: CapQueues::default(),
             exports: ExportList::new(exports, sizes, settings.max_connections),
             memory: ClientMemory::new(settings.client_memory, settings.max_connections),
-            losses: LossNews::default(),
             settings,
             tls: None,
             listeners: Listeners::default(),
@@ -103,88 +109,15 @@ impl Node {
         self.tls = Some((config, tls));
     }
 
-    /// No client is accepted any more. Requests that are decided are answered, then connections
-    /// end; others are dropped, and clients send them again when they are connected again. A client
-    /// that does not take its answers is closed after a while, as its limits say.
-    pub fn stop(&mut self) {
+    /// No client is accepted any more, and connections end when what is under way is answered.
+    fn end_all(&mut self) {
         self.listeners.stop();
-        for tag in self.blocks.drop_undecided() {
-            let Some(client) = self.requests.forget(tag) else { continue };
-            if let Some(connection) = self.connections.get_mut(client.connection.index()) {
-                connection.answered(client.bytes);
-            }
-        }
         while let Some(socket) = self.listeners.next_client() {
             let index = self.connect(socket);
             self.end(index, Ending::Closing);
         }
         for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
-        }
-    }
-
-    /// The server of blocks alone, to be driven on when it was stopped.
-    pub fn into_blocks(self) -> BlockServer {
-        self.blocks
-    }
-
-    /// Whether it was stopped, and all connections have ended.
-    pub fn is_stopped(&self) -> bool {
-        self.listeners.is_stopping() && self.connections.is_empty()
-    }
-
-    /// The server of blocks.
-    pub fn blocks(&self) -> &BlockServer {
-        &self.blocks
-    }
-
-    /// What was answered to clients of a tenant's export.
-    pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
-        self.requests.meter(tenant)
-    }
-
-    /// Connections that are open.
-    pub fn connections(&self) -> usize {
-        self.connections.len()
-    }
-
-    /// Bytes of requests under way and of answers that are not sent, of all clients.
-    pub fn held_bytes(&self) -> u64 {
-        self.memory.used()
-    }
-
-    /// An operation is done. [`Node::advance`] is to be called after some.
-    pub fn on_done(&mut self, io: &mut impl Io, done: Done) {
-        if self.blocks.owns(done.token) {
-            return self.blocks.on_done(io, done);
-        }
-        let Some((purpose, index)) = NodePurpose::decode(self.settings.namespace, done.token)
-        else {
-            return;
-        };
-        match purpose {
-            NodePurpose::Accept => self.accepted(io, index, done),
-            NodePurpose::Close => self.closed(index),
-            NodePurpose::Wake => self.turns.wake(),
-            NodePurpose::Watch => self.end_slow(io.now_ns()),
-            NodePurpose::Turn => self.capped.end_timer(io.now_ns()),
-            NodePurpose::Status => self.status_known(index, done.output),
-            NodePurpose::Receive | NodePurpose::Send => {
-                let Some(connection) = self.connections.get_mut(index) else { return };
-                let failed = done.error.is_some();
-                match done.output {
-                    Output::Buffer(buffer, count) => {
-                        connection.received(buffer, if failed { 0 } else { count });
-                    }
-                    Output::Buffers(buffers) => {
-                        connection.sent(failed);
-                        buffers.into_iter().for_each(|buffer| self.blocks.give_back(buffer));
-                    }
-                    _ => connection.sent(failed),
-                }
-                self.note_memory(index);
-                self.turns.add(index);
-            }
         }
     }
 
@@ -210,43 +143,6 @@ impl Node {
         self.memory.note(index, connection.held_bytes());
     }
 
-    /// Begins what is due. To be called once for as many operations as were done at once.
-    pub fn advance(&mut self, io: &mut impl Io) {
-        self.serve_due(io);
-        loop {
-            self.blocks.advance(io);
-            let answers = self.blocks.take_answers();
-            let now_ns = if answers.is_empty() { 0 } else { io.now_ns() };
-            for answer in answers {
-                self.answered(answer, now_ns);
-            }
-            if !self.serve_due(io) {
-                break;
-            }
-        }
-        if self.turns.begin_wake() {
-            let at_ns = io.now_ns();
-            io.submit(self.token(NodePurpose::Wake, 0), IoOp::Timer { at_ns });
-        }
-        self.accept(io);
-    }
-
-    /// Lets connections go on; true if one of them sent something whole.
-    fn serve_due(&mut self, io: &mut impl Io) -> bool {
-        let mut begun = self.serve_capped(io);
-        for index in self.turns.take() {
-            if !self.turns.is_postponed(index) {
-                begun |= self.take_requests(io, index);
-            }
-            self.go_on(io, index);
-        }
-        while let Some(index) = self.memory.next_turn() {
-            begun |= self.take_requests(io, index);
-            self.go_on(io, index);
-        }
-        begun
-    }
-
     /// Closes connections whose time is over.
     fn end_slow(&mut self, now_ns: u64) {
         if !self.watch.end(now_ns) {
@@ -267,19 +163,19 @@ impl Node {
         if let Some(at_ns) = deadline
             && self.watch.begin(at_ns)
         {
-            io.submit(self.token(NodePurpose::Watch, 0), IoOp::Timer { at_ns });
+            io.submit(NbdPurpose::Watch.token(0), IoOp::Timer { at_ns });
         }
     }
 
     fn accept(&mut self, io: &mut impl Io) {
-        while self.connections() < self.settings.max_connections
+        while self.connections.len() < self.settings.max_connections
             && let Some(socket) = self.listeners.next_client()
         {
             let index = self.connect(socket);
             self.go_on(io, index);
         }
         while let Some((index, listener)) = self.listeners.begin_accept() {
-            io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
+            io.submit(NbdPurpose::Accept.token(index), IoOp::Accept { listener });
         }
     }
 
@@ -294,14 +190,14 @@ impl Node {
         };
         self.listeners.accepted(index, socket);
         if self.listeners.is_stopping() {
-            self.stop();
+            self.end_all();
         }
     }
 
     /// A client is served from now on: it is greeted. Returns its connection.
     fn connect(&mut self, socket: SocketId) -> usize {
         let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
-        let NodeSettings { limits, extended_headers, .. } = self.settings;
+        let NbdSettings { limits, extended_headers, .. } = self.settings;
         let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
         self.note_memory(index);
@@ -317,13 +213,21 @@ impl Node {
 
     /// Takes what the client sent, as far as its limits allow. After a request for block status,
     /// which visits many blocks, it is the turn of others. True if the client sent something whole.
-    fn take_requests(&mut self, io: &mut impl Io, index: usize) -> bool {
+    fn take_requests(
+        &mut self,
+        io: &mut impl Io,
+        service: &mut BlockService,
+        index: usize,
+    ) -> bool {
         let mut begun = false;
         while let Some(connection) = self.connections.get_mut(index) {
             // One that waits for memory has had its turn.
             let tenant = connection.tenant().filter(|_| !connection.has_announced());
-            let waits = tenant.is_some_and(|tenant| self.capped.waits(tenant, index));
-            let taken = if waits { None } else { self.take_request(io, index) };
+            let waits = tenant.is_some_and(|tenant| {
+                let allowance = &service.clients.allowances()[tenant.index()];
+                self.capped.waits(tenant, index, allowance)
+            });
+            let taken = if waits { None } else { self.take_request(io, service, index) };
             let Some(pauses) = taken else { break };
             begun = true;
             if pauses {
@@ -335,18 +239,25 @@ impl Node {
     }
 
     /// Takes one thing that the client sent, if its limits allow; whether it visits many blocks.
-    fn take_request(&mut self, io: &mut impl Io, index: usize) -> Option<bool> {
+    fn take_request(
+        &mut self,
+        io: &mut impl Io,
+        service: &mut BlockService,
+        index: usize,
+    ) -> Option<bool> {
         loop {
             let connection = self.connections.get_mut(index)?;
             let event = match connection.next_event(&self.exports)? {
-                ConnectionEvent::Announced(request) => match self.admit(index, &request)? {
-                    Some(event) => event,
-                    None => continue,
-                },
+                ConnectionEvent::Announced(request) => {
+                    match self.admit(&service.blocks, index, &request)? {
+                        Some(event) => event,
+                        None => continue,
+                    }
+                }
                 event => event,
             };
             let pauses = event.is_status();
-            self.client_event(io, index, event);
+            self.client_event(io, service, index, event);
             self.note_memory(index);
             return Some(pauses);
         }
@@ -354,9 +265,14 @@ impl Node {
 
     /// Takes a request whose header has come, if there is memory for it; what follows then, if it
     /// has no payload.
-    fn admit(&mut self, index: usize, request: &NbdRequest) -> Option<Option<ConnectionEvent>> {
+    fn admit(
+        &mut self,
+        blocks: &BlockServer,
+        index: usize,
+        request: &NbdRequest,
+    ) -> Option<Option<ConnectionEvent>> {
         let runs = u64::from(self.settings.limits.extents);
-        let bytes = memory_bytes(self.bounded(request.command), self.blocks.block_bytes(), runs);
+        let bytes = memory_bytes(self.bounded(request.command), blocks.block_bytes(), runs);
         let connection = self.connections.get_mut(index)?;
         let may_have = connection.may_have(bytes, self.settings.connection);
         if !may_have || !self.memory.admits(index, bytes) {
@@ -377,8 +293,8 @@ impl Node {
 
     /// Sends, receives or closes, as the connection needs.
     fn go_on(&mut self, io: &mut impl Io, index: usize) {
-        let [send, receive, close] = [NodePurpose::Send, NodePurpose::Receive, NodePurpose::Close]
-            .map(|purpose| self.token(purpose, index));
+        let [send, receive, close] = [NbdPurpose::Send, NbdPurpose::Receive, NbdPurpose::Close]
+            .map(|purpose| purpose.token(index));
         let Some(connection) = self.connections.get_mut(index) else { return };
         let socket = connection.socket();
         if let Some(buffers) = connection.begin_send() {
@@ -398,15 +314,21 @@ impl Node {
         self.watch(io, index);
     }
 
-    fn client_event(&mut self, io: &mut impl Io, index: usize, event: ConnectionEvent) {
+    fn client_event(
+        &mut self,
+        io: &mut impl Io,
+        service: &mut BlockService,
+        index: usize,
+        event: ConnectionEvent,
+    ) {
         match event {
             ConnectionEvent::Opened(name) => {
                 let tenant = self.exports.tenant(&name);
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
                     Some(tenant) => {
-                        let known = self.blocks.losses(tenant);
-                        connection.open(tenant, self.losses.at_opening(tenant, known));
+                        let known = service.blocks.losses(tenant);
+                        connection.open(tenant, service.clients.losses.at_opening(tenant, known));
                         self.exports.places().open(tenant);
                     }
                     None => connection.end(Ending::Closing),
@@ -421,44 +343,51 @@ impl Node {
             }
             // It was not admitted, and comes again.
             ConnectionEvent::Announced(_) => {}
-            ConnectionEvent::Request(taken) => self.request(io, index, taken),
+            ConnectionEvent::Request(taken) => self.request(io, service, index, taken),
             ConnectionEvent::Disconnect => self.end(index, Ending::Draining),
             ConnectionEvent::Violation => self.end(index, Ending::Closing),
         }
     }
 
-    fn request(&mut self, io: &mut impl Io, index: usize, taken: TakenRequest) {
+    fn request(
+        &mut self,
+        io: &mut impl Io,
+        service: &mut BlockService,
+        index: usize,
+        taken: TakenRequest,
+    ) {
         let TakenRequest { mut request, data, bytes } = taken;
         request.command = self.bounded(request.command);
-        let slow = self.would_be_slow(index, request.command);
+        let block_bytes = service.blocks.block_bytes();
+        let slow = self.would_be_slow(block_bytes, index, request.command);
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
-        let Some((op, range)) = block_op(request.command).filter(|_| !slow) else {
-            if !slow {
-                return self.status(io, index, request, bytes);
-            }
+        if slow {
             connection.release(bytes);
             return self.refuse_slow(index, &request);
+        }
+        let Some(((op, range), (kind, _))) =
+            block_op(request.command).zip(request_kind(request.command))
+        else {
+            return self.status(io, service, index, request, bytes);
         };
         connection.begin();
         let connection = ConnectionId::new(index);
-        let arrived_ns = io.now_ns();
-        self.capped.charge(tenant, data_bytes(request.command), arrived_ns);
-        let client = ClientRequest { connection, request, tenant, arrived_ns, bytes };
-        let tag = self.requests.begin(client);
+        let number = self.requests.insert(NbdClientRequest { connection, request, bytes });
         let (offset, length, durable) = (range.offset, range.length, request.fua);
-        self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
+        let request = BlockRequest { tag: 0, tenant, op, offset, length, durable, data };
+        service.request(io, Submitter::Nbd, number, kind, request);
     }
 
     /// Whether a command is to be fast and would not be: zeroes of less than a block are written,
     /// and so are those that keep their space where a device has no other way.
-    fn would_be_slow(&self, index: usize, command: NbdCommand) -> bool {
+    fn would_be_slow(&self, block_bytes: u64, index: usize, command: NbdCommand) -> bool {
         let NbdCommand::Zero { range, keep_space, fast: true } = command else { return false };
         let tenant = self.connections.get(index).and_then(Connection::tenant);
         let is_fast = tenant.is_some_and(|tenant| self.exports.zeroes_fast(tenant));
         let Range { offset, length } = range;
-        let whole = offset.next_multiple_of(self.blocks.block_bytes());
-        let has_block = whole + self.blocks.block_bytes() <= offset + length;
+        let whole = offset.next_multiple_of(block_bytes);
+        let has_block = whole + block_bytes <= offset + length;
         keep_space || !is_fast || !has_block
     }
 
@@ -471,39 +400,48 @@ impl Node {
 
     /// A request for status begins: its backing device is asked if the client wants to know what is
     /// allocated.
-    fn status(&mut self, io: &mut impl Io, index: usize, request: NbdRequest, bytes: u64) {
+    fn status(
+        &mut self,
+        io: &mut impl Io,
+        service: &mut BlockService,
+        index: usize,
+        request: NbdRequest,
+        bytes: u64,
+    ) {
         let NbdCommand::BlockStatus { range, .. } = request.command else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
         if !connection.session().contexts().any(|context| context == ALLOCATION) {
             connection.release(bytes);
-            return self.answer_status(index, tenant, &request, &[]);
+            return self.answer_status(&service.blocks, index, tenant, &request, &[]);
         }
         connection.begin();
         let number = self.statuses.begin(ConnectionId::new(index), request, tenant, bytes);
-        let token = self.token(NodePurpose::Status, number);
+        let token = NbdPurpose::Status.token(number);
         let bytes = range.offset..range.offset + range.length;
-        let query = self.blocks.begin_allocation(io, token, tenant, bytes, MAX_DEVICE_EXTENTS);
+        let blocks = &mut service.blocks;
+        let query = blocks.begin_allocation(io, token, tenant, bytes, MAX_DEVICE_EXTENTS);
         match query {
             Some(query) => self.statuses.ask(number, query),
-            None => self.status_known(number, Output::Nothing),
+            None => self.status_known(blocks, number, Output::Nothing),
         }
     }
 
     /// A backing device has said what is allocated, or is not asked.
-    fn status_known(&mut self, number: usize, output: Output) {
+    fn status_known(&mut self, blocks: &BlockServer, number: usize, output: Output) {
         let Some((status, found)) = self.statuses.end(number, output) else { return };
         let index = status.connection.index();
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.turns.add(index);
         if connection.answered(status.bytes) {
-            self.answer_status(index, status.tenant, &status.request, &found);
+            self.answer_status(blocks, index, status.tenant, &status.request, &found);
         }
         self.note_memory(index);
     }
 
     fn answer_status(
         &mut self,
+        blocks: &BlockServer,
         index: usize,
         tenant: TenantId,
         request: &NbdRequest,
@@ -518,7 +456,7 @@ impl Node {
         for (place, context) in contexts.iter().enumerate() {
             let runs = match *context {
                 ALLOCATION => allocated(found, range.length, max_extents),
-                context => extents(&self.blocks, tenant, context, range, max_extents),
+                context => extents(blocks, tenant, context, range, max_extents),
             };
             let last = place + 1 == contexts.len();
             replies.extents(request, *context, &runs, last, connection.headers());
@@ -528,41 +466,8 @@ impl Node {
         }
     }
 
-    fn answered(&mut self, mut answer: BlockAnswer, now_ns: u64) {
-        self.report_losses(&mut answer);
-        let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
-        self.blocks.client_answered(now_ns, waited_ns);
-        let index = client.connection.index();
-        self.reply(client, answer);
-        self.note_memory(index);
-        self.turns.add(index);
-    }
-
-    /// A flush that succeeds, or a change that is to be durable, fails once where answered writes
-    /// were lost that its client may count on.
-    fn report_losses(&mut self, answer: &mut BlockAnswer) {
-        let Some(client) = self.requests.get(answer.tag) else { return };
-        let ClientRequest { connection, request, tenant, .. } = *client;
-        let reports = match request.command {
-            NbdCommand::Flush => true,
-            NbdCommand::Write(_) | NbdCommand::Trim(_) | NbdCommand::Zero { .. } => {
-                request.fua && answer.result.is_ok()
-            }
-            _ => false,
-        };
-        if !reports {
-            return;
-        }
-        let known = self.blocks.losses(tenant);
-        let Some(connection) = self.connections.get_mut(connection.index()) else { return };
-        if connection.losses().notify(known) {
-            self.losses.note(tenant, known);
-            answer.result = answer.result.and(Err(IoError::IO));
-        }
-    }
-
-    fn reply(&mut self, client: ClientRequest, answer: BlockAnswer) {
-        let ClientRequest { connection, request, bytes, .. } = client;
+    fn reply(&mut self, blocks: &mut BlockServer, client: NbdClientRequest, answer: BlockAnswer) {
+        let NbdClientRequest { connection, request, bytes } = client;
         let Some(connection) = self.connections.get_mut(connection.index()) else { return };
         if !connection.answered(bytes) {
             return;
@@ -580,25 +485,123 @@ impl Node {
             }
             (Ok(()), _) => {
                 replies.done(&request, connection.headers());
-                self.blocks.give_back(answer.data); // Of a `Cache` command; others have none.
+                blocks.give_back(answer.data); // Of a `Cache` command; others have none.
             }
         }
     }
 
-    fn token(&self, purpose: NodePurpose, index: usize) -> Token {
-        purpose.token(self.settings.namespace, index)
+    /// Connections of exports with caps take their turns; true if one sent something whole.
+    fn serve_capped(&mut self, io: &mut impl Io, service: &mut BlockService) -> bool {
+        let mut begun = false;
+        while let Some(due_ns) = self.capped.next_due_ns(service.clients.allowances()) {
+            let now_ns = io.now_ns();
+            let turn = self.capped.next_turn(service.clients.allowances(), now_ns);
+            let Some(index) = turn else {
+                if self.capped.begin_timer(due_ns) {
+                    io.submit(NbdPurpose::Turn.token(0), IoOp::Timer { at_ns: due_ns });
+                }
+                break;
+            };
+            if self.take_request(io, service, index).is_some() {
+                begun = true;
+                let tenant = self.connections.get(index).and_then(Connection::tenant);
+                if let Some(tenant) = tenant {
+                    let allowance = &service.clients.allowances()[tenant.index()];
+                    self.capped.waits(tenant, index, allowance);
+                }
+            }
+            self.go_on(io, index);
+        }
+        begun
+    }
+}
+
+impl<I: Io> FrontEnd<I> for NbdFrontEnd {
+    fn submitter(&self) -> Submitter {
+        Submitter::Nbd
     }
 
-    /// One more export, of the next tenant of the server of blocks.
-    pub fn add_export(&mut self, export: ServedExport) {
+    fn serve(&mut self, io: &mut I, service: &mut BlockService) -> bool {
+        let mut begun = self.serve_capped(io, service);
+        for index in self.turns.take() {
+            if !self.turns.is_postponed(index) {
+                begun |= self.take_requests(io, service, index);
+            }
+            self.go_on(io, index);
+        }
+        while let Some(index) = self.memory.next_turn() {
+            begun |= self.take_requests(io, service, index);
+            self.go_on(io, index);
+        }
+        if self.turns.begin_wake() {
+            let at_ns = io.now_ns();
+            io.submit(NbdPurpose::Wake.token(0), IoOp::Timer { at_ns });
+        }
+        self.accept(io);
+        begun
+    }
+
+    fn on_done(&mut self, io: &mut I, service: &mut BlockService, done: Done) {
+        let Some((purpose, index)) = NbdPurpose::of(done.token) else { return };
+        match purpose {
+            NbdPurpose::Accept => self.accepted(io, index, done),
+            NbdPurpose::Close => self.closed(index),
+            NbdPurpose::Wake => self.turns.wake(),
+            NbdPurpose::Watch => self.end_slow(io.now_ns()),
+            NbdPurpose::Turn => self.capped.end_timer(io.now_ns()),
+            NbdPurpose::Status => self.status_known(&service.blocks, index, done.output),
+            NbdPurpose::Receive | NbdPurpose::Send => {
+                let Some(connection) = self.connections.get_mut(index) else { return };
+                let failed = done.error.is_some();
+                match done.output {
+                    Output::Buffer(buffer, count) => {
+                        connection.received(buffer, if failed { 0 } else { count });
+                    }
+                    Output::Buffers(buffers) => {
+                        connection.sent(failed);
+                        buffers.into_iter().for_each(|buffer| service.blocks.give_back(buffer));
+                    }
+                    _ => connection.sent(failed),
+                }
+                self.note_memory(index);
+                self.turns.add(index);
+            }
+        }
+    }
+
+    fn losses(&mut self, number: usize) -> Option<&mut NotifiedLosses> {
+        let request = self.requests.get(number)?;
+        self.connections.get_mut(request.connection.index()).map(Connection::losses)
+    }
+
+    fn answered(&mut self, service: &mut BlockService, number: usize, answer: BlockAnswer) {
+        let Some(request) = self.requests.try_remove(number) else { return };
+        let index = request.connection.index();
+        self.reply(&mut service.blocks, request, answer);
+        self.note_memory(index);
+        self.turns.add(index);
+    }
+
+    fn dropped(&mut self, number: usize) {
+        let Some(request) = self.requests.try_remove(number) else { return };
+        if let Some(connection) = self.connections.get_mut(request.connection.index()) {
+            connection.answered(request.bytes);
+        }
+    }
+
+    fn stop(&mut self, _io: &mut I) {
+        self.end_all();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.listeners.is_stopping() && self.connections.is_empty()
+    }
+
+    fn add_export(&mut self, export: ServedExport) {
         self.exports.add(export);
-        self.requests.add_tenant();
     }
 
-    /// Clients that open an export from now on find it as this says. Connections of clients that
-    /// may not see it any more end at once: requests under way are carried out, and get no answer.
-    /// Returns how many these are.
-    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) -> usize {
+    fn change_export(&mut self, tenant: TenantId, export: ServedExport) -> usize {
         self.exports.change(tenant, export);
         let exports = &self.exports;
         let is_barred = |connection: &Connection| {
@@ -612,9 +615,7 @@ impl Node {
         barred.len()
     }
 
-    /// An export is there no more: its clients get the answers to what they have sent, and their
-    /// connections end.
-    pub fn close_export(&mut self, tenant: TenantId) {
+    fn close_export(&mut self, tenant: TenantId) {
         self.exports.hide(tenant);
         for index in 0..self.connections.capacity() {
             let connection = self.connections.get_mut(index);
@@ -624,52 +625,17 @@ impl Node {
         }
     }
 
-    /// Connections to a tenant's export.
-    pub fn connections_to(&self, tenant: TenantId) -> usize {
+    fn connections_to(&self, tenant: TenantId) -> usize {
         let own = |found: &Connection| found.tenant() == Some(tenant);
         self.connections.iter().filter(|(_, connection)| own(connection)).count()
     }
 
-    /// The server of blocks, to be changed.
-    pub fn blocks_mut(&mut self) -> &mut BlockServer {
-        &mut self.blocks
+    fn connections(&self) -> usize {
+        self.connections.len()
     }
 
-    /// Bounds what clients of a tenant's export may do, from now on.
-    pub fn cap(&mut self, tenant: TenantId, caps: Caps) {
-        self.capped.set(tenant, caps);
-    }
-
-    /// Reads and writes of a tenant's clients are to keep this time from now on, or none: its meter
-    /// counts those that do not.
-    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
-        self.requests.set_limit(tenant, limit_ns);
-    }
-
-    /// How often clients of a tenant's export had done all that its caps allow.
-    pub fn caps_exhausted(&self, tenant: TenantId) -> u64 {
-        self.capped.exhausted(tenant)
-    }
-
-    /// Connections of exports with caps take their turns; true if one sent something whole.
-    fn serve_capped(&mut self, io: &mut impl Io) -> bool {
-        let mut begun = false;
-        while let Some(due_ns) = self.capped.next_due_ns() {
-            let now_ns = io.now_ns();
-            let Some(index) = self.capped.next_turn(now_ns) else {
-                if self.capped.begin_timer(due_ns) {
-                    io.submit(self.token(NodePurpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
-                }
-                break;
-            };
-            if self.take_request(io, index).is_some() {
-                begun = true;
-                let tenant = self.connections.get_mut(index).and_then(|found| found.tenant());
-                tenant.map(|tenant| self.capped.waits(tenant, index));
-            }
-            self.go_on(io, index);
-        }
-        begun
+    fn held_bytes(&self) -> u64 {
+        self.memory.used()
     }
 }
 
@@ -781,9 +747,9 @@ pub fn extents(
     runs
 }
 
-/// What a token of a node is for.
+/// What an operation of the front end is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NodePurpose {
+enum NbdPurpose {
     /// A listener accepts, or pauses after an accept that failed.
     Accept,
     /// A connection receives.
@@ -802,37 +768,28 @@ enum NodePurpose {
     Status,
 }
 
-const NAMESPACE_SHIFT: u32 = 56;
-const PURPOSE_SHIFT: u32 = 48;
-
-impl NodePurpose {
+impl NbdPurpose {
     /// In the order of their codes.
-    const ALL: [NodePurpose; 8] = [
-        NodePurpose::Accept,
-        NodePurpose::Receive,
-        NodePurpose::Send,
-        NodePurpose::Close,
-        NodePurpose::Wake,
-        NodePurpose::Watch,
-        NodePurpose::Turn,
-        NodePurpose::Status,
+    const ALL: [NbdPurpose; 8] = [
+        NbdPurpose::Accept,
+        NbdPurpose::Receive,
+        NbdPurpose::Send,
+        NbdPurpose::Close,
+        NbdPurpose::Wake,
+        NbdPurpose::Watch,
+        NbdPurpose::Turn,
+        NbdPurpose::Status,
     ];
 
     /// The token, of a listener or a connection of this number.
-    pub fn token(self, namespace: u8, index: usize) -> Token {
-        let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
-        Token(namespace | (self as u64) << PURPOSE_SHIFT | index as u64)
+    fn token(self, number: usize) -> Token {
+        Submitter::Nbd.token(self as u8, number)
     }
 
-    /// What a token of a namespace is for, and its number; nothing for one of another.
-    pub fn decode(namespace: u8, token: Token) -> Option<(NodePurpose, usize)> {
-        if token.0 >> NAMESPACE_SHIFT != u64::from(namespace) {
-            return None;
-        }
-        let index = (token.0 & ((1 << PURPOSE_SHIFT) - 1)) as usize;
-        let code = token.0 >> PURPOSE_SHIFT & 0xff;
-        let purpose = *NodePurpose::ALL.get(code as usize)?;
-        Some((purpose, index))
+    /// What an operation of the front end is for, and its number.
+    fn of(token: Token) -> Option<(NbdPurpose, usize)> {
+        let (code, number) = purpose(token);
+        Some((*NbdPurpose::ALL.get(usize::from(code))?, number))
     }
 }
 
@@ -842,11 +799,9 @@ mod tests {
 
     #[test]
     fn a_token_says_what_it_is_for() {
-        for (code, purpose) in NodePurpose::ALL.into_iter().enumerate() {
-            let token = purpose.token(3, 40 + code);
-            assert_eq!(NodePurpose::decode(3, token), Some((purpose, 40 + code)));
-            assert_eq!(NodePurpose::decode(2, token), None);
+        for (code, purpose) in NbdPurpose::ALL.into_iter().enumerate() {
+            assert_eq!(NbdPurpose::of(purpose.token(40 + code)), Some((purpose, 40 + code)));
         }
-        assert_eq!(NodePurpose::decode(3, Token(3 << 56 | 8 << 48)), None);
+        assert_eq!(NbdPurpose::of(Submitter::Nbd.token(8, 0)), None);
     }
 }
