@@ -20,6 +20,7 @@
 pub mod batch;
 mod buffer;
 pub mod delayed;
+pub mod executor;
 pub mod open;
 pub mod sim;
 pub mod system;
@@ -247,6 +248,18 @@ pub struct Done {
     pub output: Output,
     /// Why it failed, if it did.
     pub error: Option<IoError>,
+}
+
+/// Takes operations that are to be carried out.
+pub trait Submit {
+    /// Begins an operation.
+    fn submit(&mut self, token: Token, op: IoOp);
+}
+
+impl<T: Io> Submit for T {
+    fn submit(&mut self, token: Token, op: IoOp) {
+        Io::submit(self, token, op);
+    }
 }
 
 /// Carries out operations.

@@ -13,7 +13,7 @@ use super::writer::Log;
 use super::writer::SegmentUse;
 use super::writer::{Appended, LogError};
 use super::writer::{Content, LogEntry};
-use crate::io::{Buffer, Io, IoError};
+use crate::io::{Buffer, IoError, Submit};
 use std::ops::Range;
 
 /// Blocks that are read at once for each stream, and copied into one group where it takes so many.
@@ -146,7 +146,7 @@ impl Cleaner {
     }
 
     /// Begins to clean a sealed segment.
-    pub fn begin(&mut self, log: &mut Log, io: &mut impl Io, victim: SegmentId) {
+    pub fn begin(&mut self, log: &mut Log, io: &mut impl Submit, victim: SegmentId) {
         self.victim = victim;
         self.phase = CleaningPhase::Records;
         log.read_records(io, victim, self.caller);
@@ -157,7 +157,7 @@ impl Cleaner {
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         records: Result<Vec<FooterRecord>, IoError>,
     ) -> Result<(), CleaningError> {
         let Ok(records) = records else {
@@ -176,7 +176,7 @@ impl Cleaner {
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
-        io: &mut impl Io,
+        io: &mut impl Submit,
     ) -> Result<(), CleaningError> {
         if let CleaningPhase::Moving { records, forgotten, .. } = &mut self.phase {
             records.append(forgotten);
@@ -191,7 +191,7 @@ impl Cleaner {
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
-        io: &mut impl Io,
+        io: &mut impl Submit,
     ) -> Result<(), LogError> {
         let CleaningPhase::Moving { records, next, reads, found, forgotten, .. } = &mut self.phase
         else {
@@ -239,7 +239,7 @@ impl Cleaner {
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         caller: u64,
         data: Buffer,
         result: Result<(), IoError>,
@@ -281,7 +281,7 @@ impl Cleaner {
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
-        io: &mut impl Io,
+        io: &mut impl Submit,
     ) -> Result<(), LogError> {
         let CleaningPhase::Moving { records, next, found, suspects, forgotten, .. } =
             &mut self.phase
@@ -349,7 +349,7 @@ impl Cleaner {
     pub fn settled(
         &mut self,
         log: &mut Log,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         result: Result<(), LogError>,
     ) -> Result<(), LogError> {
         self.phase = CleaningPhase::Idle;

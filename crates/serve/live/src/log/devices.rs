@@ -10,7 +10,7 @@ use super::format::{
     SetGeometry, SetId, Superblock, SuperblockError, Volume,
 };
 use super::recovery::UnreadablePage;
-use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, Token, batch};
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, Submit, Token, batch};
 use std::sync::Arc;
 
 cachewright_types::index_ids! {
@@ -569,14 +569,14 @@ impl Marker {
     }
 
     /// Begins to write a mark. Operations have the token of their device; one is under way on each.
-    pub fn begin(&mut self, io: &mut impl Io, mark: Bypassed, token: impl Fn(usize) -> Token) {
+    pub fn begin(&mut self, io: &mut impl Submit, mark: Bypassed, token: impl Fn(usize) -> Token) {
         self.superblock.bypassed = Some(mark);
         self.superblock.edition += 1;
         self.stages = vec![MarkStage::Write { left: 2 }; self.set.files().len()];
         (0..self.stages.len()).for_each(|device| self.write(io, device, token(device)));
     }
 
-    fn write(&mut self, io: &mut impl Io, device: usize, token: Token) {
+    fn write(&mut self, io: &mut impl Submit, device: usize, token: Token) {
         let copy = Superblock { device: device as u32, ..self.superblock.clone() }.encode();
         let Ok(copy) = copy else {
             self.stages[device] = MarkStage::Ended { marked: false };
@@ -590,7 +590,7 @@ impl Marker {
     /// An operation on a device is done. When none is left: whether the mark stands.
     pub fn on_done(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         device: usize,
         token: Token,
         error: Option<IoError>,

@@ -12,7 +12,7 @@ use super::format::{
     Footer, FooterRecord, GROUP_RECORDS, GroupHeader, Home, LogRecord, LogRecordKind, PAGE,
     SegmentHeader, SegmentState, Version, VolumeId, data_checksum,
 };
-use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, SpareBuffers, Token};
+use crate::io::{Buffer, Done, IoError, IoOp, Output, SpareBuffers, Submit, Token};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -179,7 +179,7 @@ impl Log {
     /// appended then.
     pub fn append(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         point: WritePoint,
         cleaning: bool,
         block: (VolumeId, u64),
@@ -209,7 +209,7 @@ impl Log {
     /// Sees to an open group at a point in which the entry fits.
     fn provide_group(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         point: WritePoint,
         cleaning: bool,
         entry: &LogEntry<'_>,
@@ -246,7 +246,7 @@ impl Log {
     }
 
     /// Hands the open group of a head to its device.
-    fn close_group(&mut self, io: &mut impl Io, index: usize) {
+    fn close_group(&mut self, io: &mut impl Submit, index: usize) {
         let stream = self.heads.stream(index) as u32;
         let Some(head) = self.heads.get_mut(index) else { return };
         let Some((first_page, group)) = head.close_group() else { return };
@@ -263,12 +263,12 @@ impl Log {
     }
 
     /// Hands all open groups to their devices.
-    pub fn commit(&mut self, io: &mut impl Io) {
+    pub fn commit(&mut self, io: &mut impl Submit) {
         (0..self.heads.count()).for_each(|head| self.close_group(io, head));
     }
 
     /// Everything appended so far shall be durable; [`LogEvent::Synced`] says when it is.
-    pub fn sync(&mut self, io: &mut impl Io, caller: u64) {
+    pub fn sync(&mut self, io: &mut impl Submit, caller: u64) {
         self.commit(io);
         self.syncs.wait(self.in_flight.last(), caller);
     }
@@ -281,7 +281,7 @@ impl Log {
     }
 
     /// Reads a block from its device; [`LogEvent::Read`] brings it.
-    pub fn read(&mut self, io: &mut impl Io, place: Place, caller: u64) {
+    pub fn read(&mut self, io: &mut impl Submit, place: Place, caller: u64) {
         let (segment, page) = self.set.locate(place);
         let start = self.set.page(segment, page);
         let buffer = self.blocks.take(self.set.block_bytes());
@@ -295,7 +295,7 @@ impl Log {
     }
 
     /// Reads the records of a sealed segment; [`LogEvent::Records`] brings them.
-    pub fn read_records(&mut self, io: &mut impl Io, segment: SegmentId, caller: u64) {
+    pub fn read_records(&mut self, io: &mut impl Submit, segment: SegmentId, caller: u64) {
         let start = self.set.page(segment, self.set.footer_page());
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
@@ -310,7 +310,7 @@ impl Log {
 
     /// Nothing in a sealed segment is needed any more: what was needed is durable elsewhere. It is
     /// free when that is durable, too.
-    pub fn empty(&mut self, io: &mut impl Io, segment: SegmentId) {
+    pub fn empty(&mut self, io: &mut impl Submit, segment: SegmentId) {
         debug_assert_eq!(self.segments.get(segment).usage, SegmentUse::Sealed);
         let generation = self.segments.get(segment).generation;
         let home = self.set.home(segment, generation);
@@ -329,7 +329,7 @@ impl Log {
     }
 
     /// An operation of the log is done.
-    pub fn on_done(&mut self, io: &mut impl Io, done: Done, events: &mut Vec<LogEvent>) {
+    pub fn on_done(&mut self, io: &mut impl Submit, done: Done, events: &mut Vec<LogEvent>) {
         let Some(purpose) = self.tokens.purpose(done.token) else { return };
         match (purpose, done.output) {
             (LogPurpose::Read(caller), Output::Buffer(buffer, _)) => {
@@ -381,7 +381,7 @@ impl Log {
     }
 
     /// Begins what is due: a round of syncs. To be called after the owner has taken the events.
-    pub fn advance(&mut self, io: &mut impl Io, events: &mut Vec<LogEvent>) {
+    pub fn advance(&mut self, io: &mut impl Submit, events: &mut Vec<LogEvent>) {
         if let Some(error) = self.failure.error() {
             return self.fail(error, events);
         }
@@ -413,7 +413,7 @@ impl Log {
 
     fn round_is_over(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         synced: Option<SyncedGroups>,
         events: &mut Vec<LogEvent>,
     ) {
@@ -444,7 +444,7 @@ impl Log {
     /// the most free segments.
     fn provide_elsewhere(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         pool: usize,
         entry: &LogEntry<'_>,
     ) -> Result<WritePoint, LogError> {
@@ -469,13 +469,13 @@ impl Log {
 
     /// Hands all open groups to their devices and ends all segments that are being filled, full or
     /// not. The log may go on.
-    pub fn close(&mut self, io: &mut impl Io) {
+    pub fn close(&mut self, io: &mut impl Submit) {
         self.commit(io);
         (0..self.heads.count()).for_each(|head| self.close_segment(head));
     }
 
     /// Ends a segment that is being filled, so that it can be cleaned.
-    pub fn end_segment(&mut self, io: &mut impl Io, segment: SegmentId) {
+    pub fn end_segment(&mut self, io: &mut impl Submit, segment: SegmentId) {
         for place in 0..self.heads.count() {
             if self.heads.get(place).is_some_and(|head| head.segment() == segment) {
                 self.close_group(io, place);
@@ -503,7 +503,7 @@ impl Log {
     }
 
     /// Writes the footers of full segments of which all is durable.
-    fn seal_durable(&mut self, io: &mut impl Io) {
+    fn seal_durable(&mut self, io: &mut impl Submit) {
         let (segments, durable) = (&self.segments, self.in_flight.durable());
         let is_due = |(segment, _): &mut (SegmentId, SegmentRecords)| {
             segments.get(*segment).last_group <= durable
@@ -512,7 +512,7 @@ impl Log {
         due.into_iter().for_each(|(segment, ended)| self.write_footer(io, segment, ended));
     }
 
-    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, ended: SegmentRecords) {
+    fn write_footer(&self, io: &mut impl Submit, segment: SegmentId, ended: SegmentRecords) {
         let home = self.set.home(segment, self.segments.get(segment).generation);
         let SegmentRecords { groups, records } = ended;
         let footer = Footer { home, groups, records };
