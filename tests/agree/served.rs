@@ -184,7 +184,8 @@ pub fn serve(
         done.into_iter().for_each(|done| server.on_done(io, done));
     }
     let recorded = server.end_recording(io).unwrap();
-    let engine = server.cache().engine();
+    let cache = server.cache();
+    let engine = cache.engine();
     let tenants = || (0..TENANTS).map(TenantId);
     let counts = tenants().map(|tenant| *engine.counts(tenant)).collect();
     let quotas = tenants().map(|tenant| engine.quota(tenant)).collect();

@@ -253,7 +253,7 @@ impl TenantCurves {
     pub fn last_hour(blocks: &mut BlockServer, now_ns: u64) -> TenantCurves {
         let block_bytes = blocks.block_bytes();
         let Some((policy, curves)) = blocks.curves(now_ns) else { return TenantCurves::default() };
-        let curve = |curve: KeptCurve| Some(sampled(curve, policy, block_bytes));
+        let curve = |curve: KeptCurve| Some(sampled(curve, &policy, block_bytes));
         TenantCurves { tenants: curves.into_iter().map(curve).collect() }
     }
 

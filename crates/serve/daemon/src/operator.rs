@@ -52,7 +52,7 @@ impl OperatorLine {
 /// A line for each export: what its requests found in the cache; then one for the log.
 pub fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
     let line = |(tenant, name): (usize, &String)| {
-        let counts = blocks.cache().engine().counts(TenantId(tenant as u16));
+        let counts = *blocks.cache().engine().counts(TenantId(tenant as u16));
         format!(
             "`{name}`: {} of {} blocks read were in the cache, {} of {} written; {} admitted, {} \
              evicted",

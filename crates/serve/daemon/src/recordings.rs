@@ -857,7 +857,8 @@ impl DecisionRecorder {
         match begun {
             Ok(recording) => {
                 blocks.record(recording.sink());
-                let engine = blocks.cache().engine();
+                let cache = blocks.cache();
+                let engine = cache.engine();
                 let tenants = (0..plan.volumes.len()).map(|tenant| TenantId(tenant as u16));
                 let held = tenants.map(|tenant| u64::from(engine.occupancy(tenant))).sum::<u64>();
                 let line = recording.described(held);

@@ -541,10 +541,11 @@ impl Server {
         if !changes.divides {
             return Ok(None);
         }
-        check_space(plan, self.service.blocks.device_set())?;
+        check_space(plan, &self.service.blocks.device_set())?;
         memory::check(plan)?;
         let quotas = plan.quotas(&changes.ahead, &[])?;
-        let engine = self.service.blocks.cache().engine();
+        let cache = self.service.blocks.cache();
+        let engine = cache.engine();
         let is_shared = matches!(quotas, Quotas::Shared(_));
         let mixed = matches!(quotas, Quotas::Pools { .. }) || !engine.mixed_pools().is_empty();
         let was_shared = !engine.has_quota(TenantId(0));

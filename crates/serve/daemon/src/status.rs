@@ -265,7 +265,8 @@ impl StatusMaker {
         let (facts, before) = (&self.facts[index], &self.before.tenants[index]);
         let tenant = TenantId(index as u16);
         let BlockService { blocks, clients, .. } = service;
-        let engine = blocks.cache().engine();
+        let cache = blocks.cache();
+        let engine = cache.engine();
         let counts = engine.counts(tenant);
         let bytes = |count: u32| u64::from(count) * blocks.block_bytes();
         let has_quota = engine.has_quota(tenant);

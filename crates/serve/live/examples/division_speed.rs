@@ -159,7 +159,8 @@ impl World {
     }
 
     fn held(&self) -> u64 {
-        let engine = self.server.cache().engine();
+        let cache = self.server.cache();
+        let engine = cache.engine();
         (0..VOLUMES).map(|tenant| u64::from(engine.occupancy(TenantId(tenant as u16)))).sum()
     }
 }

@@ -6,57 +6,72 @@
 //! time. Hits, admissions and evictions are those of a server that writes nothing back ahead; only
 //! write-backs come earlier, and there are more of them where blocks are written again.
 
-use super::server::BlockServer;
-use crate::io::Io;
+use super::server::{BlockServer, State};
 use cachewright_types::{BlockId, TenantId};
 
 /// Blocks that are written back together: a sixteenth of a pool's, and at most so many.
 const MAX_BATCH: u64 = 32;
-/// Steps of write-backs under way beyond which no batch begins.
+/// Write-backs under way beyond which no batch begins.
 const MAX_UNDER_WAY: usize = 64;
 
 impl BlockServer {
     /// Bounds work that no request waits for, from now on.
     pub fn set_background(&mut self, settings: super::BackgroundSettings) {
-        self.background.set(settings);
+        self.state().background.set(settings);
     }
 
     /// Bytes per second that such work may move now, if it is bounded, and those it has moved.
     pub fn background(&self) -> (Option<u64>, u64) {
-        (self.background.rate(), self.background.moved_bytes())
+        let background = &self.look().background;
+        (background.rate(), background.moved_bytes())
     }
 
     /// A client's request was answered after so long.
     pub fn client_answered(&mut self, now_ns: u64, response_ns: u64) {
-        if self.background.has_target() {
-            self.background.answered(now_ns, response_ns);
+        let background = &mut self.state().background;
+        if background.has_target() {
+            background.answered(now_ns, response_ns);
         }
     }
 
     /// Begins to write back a batch of each pool with too many dirty blocks.
-    pub(super) fn write_back_ahead(&mut self, io: &mut impl Io) {
-        if self.content.failed.is_some() || self.waiting.is_closing || self.bypass.is_begun() {
-            return;
-        }
-        for pool in 0..self.decisions.cache.engine().pools() {
-            let engine = self.decisions.cache.engine();
-            let dirty = u64::from(engine.dirty_in(pool));
-            let capacity = u64::from(engine.policy(pool).capacity());
-            let Some(next) = self.background.begins_at(pool, dirty, capacity) else { continue };
-            let batch = (capacity / 16).clamp(1, MAX_BATCH);
-            if !self.may_write_ahead(pool, batch) {
-                continue;
-            }
-            let now_ns = io.now_ns();
-            self.background.adjust(now_ns);
-            if !self.background.may_go_on(now_ns) {
+    pub(super) fn write_back_ahead(&mut self) {
+        let pools = self.look().decisions.cache.engine().pools();
+        for pool in 0..pools {
+            if !self.state().write_back_some(pool) {
                 return;
             }
-            let (cleaned, next) = self.decisions.clean_some(pool, BlockId(next), batch as u32);
-            self.background.go_on_at(pool, next.map(|block| block.0));
-            self.background.charge(cleaned << self.block_shift, now_ns);
-            self.settle(io);
+            self.settle();
         }
+    }
+}
+
+impl State {
+    /// Begins to write back a batch of a pool, if it has too many dirty blocks; false if no more may
+    /// be written back now.
+    fn write_back_some(&mut self, pool: usize) -> bool {
+        if self.content.failed.is_some() || self.is_closing || self.bypass.is_begun() {
+            return false;
+        }
+        let engine = self.decisions.cache.engine();
+        let dirty = u64::from(engine.dirty_in(pool));
+        let capacity = u64::from(engine.policy(pool).capacity());
+        let Some(next) = self.background.begins_at(pool, dirty, capacity) else { return true };
+        let batch = (capacity / 16).clamp(1, MAX_BATCH);
+        if !self.may_write_ahead(pool, batch) {
+            return true;
+        }
+        let now_ns = self.now_ns;
+        self.background.adjust(now_ns);
+        if !self.background.may_go_on(now_ns) {
+            return false;
+        }
+        let (plan, next) = self.decisions.clean_some(pool, BlockId(next), batch as u32);
+        let cleaned = plan.moves.len() as u64;
+        self.carry_alone(TenantId(0), plan);
+        self.background.go_on_at(pool, next.map(|block| block.0));
+        self.background.charge(cleaned << self.block_shift, now_ns);
+        true
     }
 
     /// Whether the devices of a pool's tenants and the log take another batch.
@@ -64,7 +79,7 @@ impl BlockServer {
         let engine = self.decisions.cache.engine();
         let own = |tenant: &TenantId| engine.pool_of(*tenant) == pool;
         let mut tenants = self.volumes.tenants().filter(own);
-        self.write_backs_under_way() < MAX_UNDER_WAY
+        self.leavings.write_backs() < MAX_UNDER_WAY
             && tenants.all(|tenant| {
                 let place = self.content.streams.pool(tenant);
                 !self.volumes.backing(tenant).has_failed() && self.has_space(place, batch)

@@ -6,7 +6,7 @@
 //! be counted as clean after a look that came before its content.
 
 use super::bypass::Passage;
-use super::server::BlockServer;
+use super::server::{BlockServer, State};
 use crate::io::{ALIGNMENT, FileExtent, Io, IoOp, Output, Token};
 use cachewright_types::{TenantId, block_numbers};
 use std::ops::Range;
@@ -73,14 +73,15 @@ impl BlockServer {
         bytes: Range<u64>,
         max_extents: usize,
     ) -> Option<AllocationQuery> {
-        let volume = self.volumes.get(tenant)?;
+        let state = self.look();
+        let volume = state.volumes.get(tenant)?;
         if bytes.is_empty() || bytes.end > volume.bytes {
             return None;
         }
-        let first = bytes.start >> self.block_shift;
-        let bytes = bytes.start..bytes.end.min((first + MAX_BLOCKS) << self.block_shift);
-        let newer = match self.bypass.volume(tenant).map(|volume| volume.passage) {
-            None => self.newer(tenant, &bytes),
+        let first = bytes.start >> state.block_shift;
+        let bytes = bytes.start..bytes.end.min((first + MAX_BLOCKS) << state.block_shift);
+        let newer = match state.bypass.volume(tenant).map(|volume| volume.passage) {
+            None => state.newer(tenant, &bytes),
             Some(Passage::Passes) => Vec::new(),
             Some(_) => vec![bytes.clone()],
         };
@@ -89,14 +90,15 @@ impl BlockServer {
         io.submit(token, IoOp::Extents { file, offset, length, max_extents });
         Some(AllocationQuery { bytes, newer })
     }
+}
 
+impl State {
     /// Runs of bytes of blocks whose newest content the backing device may not have.
     fn newer(&self, tenant: TenantId, bytes: &Range<u64>) -> Vec<Range<u64>> {
         let blocks = block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift);
-        let placement = &self.decisions.steps.state().placement;
-        let departing = placement.departing(tenant, blocks.clone());
-        let mut left: Vec<u64> =
-            departing.map(|resident| placement.stay(resident).number).collect();
+        let copies = &self.content.copies;
+        let leaving = copies.leaving(tenant, blocks.clone());
+        let mut left: Vec<u64> = leaving.map(|copy| copies.get(copy).number).collect();
         left.sort_unstable();
         let backing = self.volumes.backing(tenant);
         let mut runs: Vec<Range<u64>> = Vec::new();
@@ -109,7 +111,7 @@ impl BlockServer {
                 continue;
             }
             let start = number << self.block_shift;
-            let end = start + self.block_bytes();
+            let end = start + (1 << self.block_shift);
             match runs.last_mut() {
                 Some(run) if run.end == start => run.end = end,
                 _ => runs.push(start..end),
@@ -120,10 +122,10 @@ impl BlockServer {
 
     /// Whether a block is cached and its backing device may have older content.
     fn is_newer_in_cache(&self, tenant: TenantId, number: u64) -> bool {
-        let Some(resident) = self.decisions.resident(tenant, number) else { return false };
-        let stored = self.content.stored_blocks.get(resident);
+        let Some(copy) = self.cached(tenant, number) else { return false };
+        let stored = self.content.copies.stored(copy);
         // What has not come to the log yet is on its way there.
-        stored.is_none_or(|stored| stored.dirty) || self.decisions.is_changing(resident)
+        stored.is_none_or(|stored| stored.dirty) || self.content.copies.is_changing(copy)
     }
 }
 

@@ -1,10 +1,9 @@
-//! Answers of a server of blocks that were not taken yet, and the times of those just given.
+//! Answers of a server of blocks that were not taken yet.
 //!
 //! Answers come in the order in which requests end. A request that was divided into pieces has one
 //! answer, when all of its pieces have ended.
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
-use super::response_times::RequestTiming;
 use crate::io::{Buffer, IoError};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -17,8 +16,6 @@ const FIRST_PIECE: u64 = 1 << 63;
 #[derive(Debug, Default)]
 pub struct BlockAnswers {
     ready: Vec<BlockAnswer>,
-    /// Of answers whose times are to be measured.
-    timings: Vec<RequestTiming>,
     /// Requests that were divided.
     divided: Slab<DividedRequest>,
     /// The pieces that have not ended, by their tags.
@@ -125,24 +122,9 @@ impl BlockAnswers {
         self.push(answer);
     }
 
-    /// The times of an answer are to be measured.
-    pub fn note(&mut self, timing: RequestTiming) {
-        self.timings.push(timing);
-    }
-
     /// The answers since the last call.
     pub fn take(&mut self) -> Vec<BlockAnswer> {
         std::mem::take(&mut self.ready)
-    }
-
-    /// Whether times are to be measured.
-    pub fn has_timings(&self) -> bool {
-        !self.timings.is_empty()
-    }
-
-    /// The times noted since the last call.
-    pub fn drain_timings(&mut self) -> impl Iterator<Item = RequestTiming> + '_ {
-        self.timings.drain(..)
     }
 }
 
@@ -150,7 +132,7 @@ impl BlockAnswers {
 mod tests {
     use super::super::request::BlockOp;
     use super::*;
-    use cachewright_types::{Op, TenantId};
+    use cachewright_types::TenantId;
 
     fn request(op: BlockOp, offset: u64, length: u64) -> BlockRequest {
         let data = match op {
@@ -204,21 +186,5 @@ mod tests {
         answers.push(BlockAnswer { tag: pieces[0].tag, result: Ok(()), data });
         assert!(answers.take().is_empty() && answers.pieces.is_empty());
         assert!(answers.divided.is_empty());
-    }
-
-    #[test]
-    fn answers_and_times_are_taken_once() {
-        let mut answers = BlockAnswers::default();
-        let (tag, tenant, op) = (7, TenantId(1), BlockOp::Flush);
-        let (offset, length, durable, data) = (0, 0, false, Default::default());
-        let request = BlockRequest { tag, tenant, op, offset, length, durable, data };
-        answers.refuse(&request, IoError::NO_SPACE);
-        answers.note(RequestTiming { tenant, op: Op::Read, decided_ns: 3, behind_ns: 0 });
-        assert!(answers.has_timings());
-        let taken = answers.take();
-        assert_eq!((taken.len(), taken[0].tag, taken[0].result), (1, 7, Err(IoError::NO_SPACE)));
-        assert!(answers.take().is_empty() && answers.has_timings());
-        assert_eq!(answers.drain_timings().map(|timing| timing.decided_ns).sum::<u64>(), 3);
-        assert!(!answers.has_timings());
     }
 }

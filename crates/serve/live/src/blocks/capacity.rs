@@ -3,17 +3,16 @@
 //! For: sizes of caches and of requests that a log takes for sure. Must never know: what it holds
 //! now. Units: blocks, segments, pages, shares in 1024ths.
 
-use super::placement::Stay;
-use super::stored_blocks::StoredBlock;
+use super::copies::{BlockCopy, CopyId};
 use crate::log::format::GROUP_RECORDS;
 use crate::log::{DeviceSet, LogSettings, cleaning_batch};
 
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
 
-/// Bytes of memory that a cached block takes beside the index and the policy: its resident, a line
-/// of 64 bytes, its stay, and its place in the log.
-pub const BLOCK_MEMORY: u64 = (64 + size_of::<Stay>() + size_of::<Option<StoredBlock>>()) as u64;
+/// Bytes of memory that a cached block takes beside the index and the policy: its copy, and the name
+/// that the cache's id has for it.
+pub const BLOCK_MEMORY: u64 = (size_of::<BlockCopy>() + size_of::<CopyId>()) as u64;
 
 /// A log's segments, as content fills them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

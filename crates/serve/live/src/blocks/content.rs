@@ -3,33 +3,21 @@
 //! For: what is appended to the log, and where it lies afterwards. Must never know: requests,
 //! backing devices, policies. Units: bytes, blocks, numbers of groups.
 
-use super::cleaning_obstacles::CleaningObstacles;
-use super::fresh_gone::FreshGone;
-use super::stored_blocks::{StoredBlock, StoredBlocks};
+use super::cleaning::CleaningObstacles;
+use super::copies::{ContentOrigin, Copies, CopyId, StoredBlock};
 use super::streams::Streams;
-use crate::io::{Buffer, Io, IoError};
+use crate::io::executor::Executor;
+use crate::io::{Buffer, IoError};
 use crate::log::format::{LogRecordKind, Version, VolumeId, data_checksum};
 use crate::log::{self, Cleaner, Log, LogEntry, LogError, Place, cleaning_batch};
-use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The first caller of the cleaner; smaller ones are those of parts, steps and requests.
+/// The first caller of the cleaner; smaller ones are operations that procedures wait for.
 pub const CLEANER: u64 = 1 << 40;
-
-/// Content in memory, of a resident and for the steps of a decision.
-#[derive(Debug)]
-pub struct Staged {
-    /// A block.
-    pub data: Buffer,
-    /// The group that holds it; 0 for content from the backing device.
-    pub group: u64,
-    /// Its version in the log.
-    pub version: Version,
-}
 
 /// Content that is not cached and stays in the log: dirty content that could not be written back,
 /// and at a start any that is not dropped yet.
@@ -73,13 +61,14 @@ pub struct LogContent {
     pub obstacles: CleaningObstacles,
     /// Which stream of it takes a block.
     pub streams: Streams,
-    /// Where residents' content lies.
-    pub stored_blocks: StoredBlocks,
-    /// Residents whose changes since they were clean were zeroes that may be holes, with the
+    /// The copies of cached blocks, whose content it has.
+    pub copies: Copies,
+    /// Copies whose changes since they were clean were zeroes that may be holes, with the
     /// version of the last one. A start forgets them: then zeroes are written back as data.
-    zeroed: HashMap<ResidentId, Version, FixedState>,
-    /// Content on its way from or to a backing device.
-    pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
+    zeroed: HashMap<CopyId, Version, FixedState>,
+    /// Content that was fetched for blocks which had left the cache by then: requests that came
+    /// before still read it.
+    pub fetched: HashMap<CopyId, Buffer, FixedState>,
     /// Blocks whose leaving is not durable.
     pub fresh_gone: FreshGone,
     /// Dirty content that is not cached and could not be written back. It stays in the log.
@@ -88,11 +77,52 @@ pub struct LogContent {
     pub leaving: HashSet<Place, FixedState>,
     /// The log takes nothing any more.
     pub failed: Option<IoError>,
+    /// Begins the log's operations.
+    tasks: Executor,
+}
+
+/// A run of blocks that left together, and the group that says so.
+#[derive(Clone, Debug)]
+struct LeftBlocks {
+    tenant: TenantId,
+    blocks: Range<u64>,
+    group: u64,
+}
+
+/// Blocks that left since the log was last durable. What is written round the cache waits until no
+/// recovery can find older content of its blocks.
+#[derive(Clone, Debug, Default)]
+pub struct FreshGone {
+    runs: Vec<LeftBlocks>,
+}
+
+impl FreshGone {
+    fn note(&mut self, tenant: TenantId, blocks: Range<u64>, group: u64) {
+        self.runs.push(LeftBlocks { tenant, blocks, group });
+    }
+
+    /// All groups up to `durable` are durable.
+    pub fn settle(&mut self, durable: u64) {
+        self.runs.retain(|run| run.group > durable);
+    }
+
+    /// The last group that says that a block of a range has left, if it is not durable; else 0.
+    pub fn last_group(&self, tenant: TenantId, blocks: &Range<u64>) -> u64 {
+        let meets = |run: &&LeftBlocks| {
+            run.tenant == tenant && run.blocks.start < blocks.end && blocks.start < run.blocks.end
+        };
+        self.runs.iter().filter(meets).map(|run| run.group).max().unwrap_or_default()
+    }
+
+    /// Runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
 }
 
 impl LogContent {
     /// The content of a log, in streams.
-    pub fn new(log: Log, streams: Streams) -> LogContent {
+    pub fn new(log: Log, streams: Streams, tasks: Executor) -> LogContent {
         let settings = log.settings();
         let batch = cleaning_batch(settings.moved_streams, log.set().block_pages());
         LogContent {
@@ -100,22 +130,22 @@ impl LogContent {
             cleaner: Cleaner::new(settings.streams - 1, batch, CLEANER),
             obstacles: CleaningObstacles::default(),
             streams,
-            stored_blocks: StoredBlocks::default(),
+            copies: Copies::default(),
             zeroed: HashMap::default(),
-            staged: HashMap::default(),
+            fetched: HashMap::default(),
             fresh_gone: FreshGone::default(),
             stranded: BTreeMap::new(),
             leaving: HashSet::default(),
             failed: None,
+            tasks,
         }
     }
 
-    /// Appends the content of a resident's block; older content of it is dead, stranded content as
+    /// Appends the content of a block's copy; older content of it is dead, stranded content as
     /// well. Room was seen to before the decision. Returns its group. Errors: the log has failed.
     pub fn store(
         &mut self,
-        io: &mut impl Io,
-        resident: ResidentId,
+        copy: CopyId,
         block: LogBlock,
         version: Version,
         data: &[u8],
@@ -123,10 +153,10 @@ impl LogContent {
     ) -> Result<u64, IoError> {
         let entry = LogEntry::Content(log::Content { data, dirty, damaged: false, checksum: None });
         let LogBlock { tenant, volume, number } = block;
-        let old = self.stored_blocks.get(resident);
-        let stored = self.stored_blocks.stored();
-        let point = self.streams.of_written(&mut self.log, tenant, resident, old, stored);
-        let appended = self.log.append(io, point, true, (volume, number), version, entry);
+        let (old, stored) = (self.copies.stored(copy), self.copies.count_stored());
+        let point = self.streams.of_written(&mut self.log, tenant, copy, old, stored);
+        let block = (volume, number);
+        let appended = self.log.append(&mut self.tasks, point, true, block, version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
         let stored = StoredBlock {
             place: appended.place,
@@ -137,44 +167,41 @@ impl LogContent {
             group: appended.group,
             was_read: false,
         };
-        if let Some(older) = self.stored_blocks.put(resident, stored) {
+        if let Some(older) = self.copies.put(copy, stored) {
             self.log.note_dead(older.place);
         }
-        let key = (volume, number);
-        if self.stranded.get(&key).is_some_and(|found| found.version < version)
-            && let Some(found) = self.stranded.remove(&key)
+        if self.stranded.get(&block).is_some_and(|found| found.version < version)
+            && let Some(found) = self.stranded.remove(&block)
         {
             self.log.note_dead(found.place);
         }
         Ok(appended.group)
     }
 
-    /// A part of a resident's block is about to be overwritten with zeroes that may be holes.
-    pub fn note_zeroed(&mut self, resident: ResidentId, version: Version) {
-        let Some(before) = self.stored_blocks.get(resident) else { return };
-        if !before.dirty || self.zeroed.get(&resident) == Some(&before.version) {
-            self.zeroed.insert(resident, version);
+    /// A part of a copy is about to be overwritten with zeroes that may be holes.
+    pub fn note_zeroed(&mut self, copy: CopyId, version: Version) {
+        let Some(before) = self.copies.stored(copy) else { return };
+        if !before.dirty || self.zeroed.get(&copy) == Some(&before.version) {
+            self.zeroed.insert(copy, version);
         }
     }
 
     /// Whether content that is written back may be a hole of the backing device: it is zero, and
     /// clients have asked for it by nothing but zeroes that may be holes.
-    pub fn is_hole(&self, resident: ResidentId, staged: &Staged) -> bool {
-        self.zeroed.get(&resident) == Some(&staged.version)
-            && staged.data.iter().all(|byte| *byte == 0)
+    pub fn is_hole(&self, copy: CopyId, data: &[u8], origin: ContentOrigin) -> bool {
+        self.zeroed.get(&copy) == Some(&origin.version) && data.iter().all(|byte| *byte == 0)
     }
 
     /// Blocks have left the cache: the log is told.
     pub fn note_gone(
         &mut self,
-        io: &mut impl Io,
         tenant: TenantId,
         volume: VolumeId,
         blocks: Range<u64>,
         version: Version,
     ) {
         let kind = |blocks| LogRecordKind::Gone { blocks };
-        for (run, group) in self.note_ranges(io, tenant, volume, blocks, version, kind) {
+        for (run, group) in self.note_ranges(tenant, volume, blocks, version, kind) {
             self.fresh_gone.note(tenant, run, group);
         }
     }
@@ -183,7 +210,6 @@ impl LogContent {
     /// the runs, and their groups.
     pub fn note_ranges(
         &mut self,
-        io: &mut impl Io,
         tenant: TenantId,
         volume: VolumeId,
         blocks: Range<u64>,
@@ -197,7 +223,7 @@ impl LogContent {
             rest.start += count;
             let (entry, block) = (LogEntry::Note(kind(count as u32)), (volume, run.start));
             let point = self.streams.of_notes(tenant);
-            match self.log.append(io, point, true, block, version, entry) {
+            match self.log.append(&mut self.tasks, point, true, block, version, entry) {
                 Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
@@ -207,25 +233,26 @@ impl LogContent {
         noted
     }
 
-    /// The backing device has the content of a resident's block: the log is told.
-    pub fn note_clean(&mut self, io: &mut impl Io, resident: ResidentId, block: LogBlock) {
-        let Some(stored) = self.stored_blocks.get(resident) else { return };
+    /// The backing device has the content of a copy: the log is told.
+    pub fn note_clean(&mut self, copy: CopyId, block: LogBlock) {
+        let Some(stored) = self.copies.stored(copy) else { return };
         let entry = LogEntry::Note(LogRecordKind::Cleaned { blocks: 1 });
         let LogBlock { tenant, volume, number } = block;
         let (version, point) = (stored.recorded, self.streams.of_notes(tenant));
-        match self.log.append(io, point, true, (volume, number), version, entry) {
-            Ok(_) => self.stored_blocks.set_clean(resident),
+        let block = (volume, number);
+        match self.log.append(&mut self.tasks, point, true, block, version, entry) {
+            Ok(_) => self.copies.set_clean(copy),
             Err(error) => {
                 self.fail(error);
             }
         }
     }
 
-    /// A resident's content is no longer that of a resident.
-    pub fn take_stored(&mut self, resident: ResidentId) -> Option<StoredBlock> {
-        self.zeroed.remove(&resident);
-        let stored = self.stored_blocks.take(resident)?;
-        self.streams.note_left(&self.log, resident, &stored);
+    /// The content of a copy is no longer its own.
+    pub fn take_stored(&mut self, copy: CopyId) -> Option<StoredBlock> {
+        self.zeroed.remove(&copy);
+        let stored = self.copies.take_stored(copy)?;
+        self.streams.note_left(&self.log, copy, &stored);
         Some(stored)
     }
 

@@ -1,35 +1,39 @@
-//! Decisions of the cache, and the steps that they become.
+//! Decisions of the cache: requests in, plans out.
 //!
-//! For: requests in, steps and departures out. Must never know: data, devices, the log. Units:
-//! bytes at the border, blocks inside, decisions counted from the start of the server.
+//! A plan is carried out by whoever asked for it (`request`, `evict`), and its memory given back.
+//! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
-use super::departure::Departure;
+use super::copies::Copies;
 use super::division::Division;
-use super::placement::{LogPlacement, Stay};
-use super::response_times::RequestTiming;
-use super::under_way::{OpenId, OpenNote};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
-use cachewright_cache::{
-    Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
-};
+use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams};
 use cachewright_control::{AnswerTimes, HourlyCurves, KeptCurve};
 use cachewright_policy::{FutureSlice, Policy};
-use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
 
-/// Most blocks that a division writes back together.
-const PIECE_BLOCKS: usize = 16;
 /// Ids beyond the bound for which nothing is done.
 const MIN_EXCESS_IDS: u64 = 4;
 
-/// The cache and the steps of its plans.
+/// A request that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestTiming {
+    /// Whose it was.
+    pub tenant: TenantId,
+    /// A read or a write.
+    pub op: Op,
+    /// When it was decided.
+    pub decided_ns: u64,
+    /// Time behind the cache: at least 1 if it went there.
+    pub behind_ns: u64,
+}
+
+/// The cache, and what is measured and recorded of its decisions.
 pub struct Decisions {
     /// The cache.
     pub cache: Cache<Box<dyn Policy>>,
-    /// Steps under way.
-    pub steps: Steps<LogPlacement, OpenNote>,
+    /// Memory of plans.
     plan: Plan,
     /// The last decision that the log speaks of, from before this server.
     before: u64,
@@ -49,39 +53,43 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Decisions behind number `before`, for so many tenants, on a clock of their own. Memory for
-    /// all that the cache will remember is reserved, so that none of them pauses for growth.
+    /// Decisions behind number `before`, on a clock of their own. Memory for all that the cache
+    /// will remember is reserved, so that none of them pauses for growth.
     pub fn new(
         mut cache: Cache<Box<dyn Policy>>,
-        tenants: usize,
         block_shift: u32,
         before: u64,
         clock: DecisionClock,
     ) -> Decisions {
         cache.reserve();
-        let rules =
-            Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
-        let devices: Vec<usize> = (1..=tenants).collect();
-        let mut steps = Steps::new(LogPlacement::default(), &devices, rules);
-        let pools = 0..cache.engine().pools();
-        let ids = |pool| cache.engine().policy(pool).max_tracked() as usize;
-        steps.state_mut().residents.reserve(&pools.map(ids).collect::<Vec<usize>>());
-        let (plan, made, kept_ids) = (Plan::default(), 0, 0);
-        let (recorder, division, curves, streams) = (None, None, None, None);
         Decisions {
             cache,
-            steps,
-            plan,
+            plan: Plan::default(),
             before,
-            made,
+            made: 0,
             block_shift,
             clock,
-            recorder,
-            division,
-            curves,
-            streams,
-            kept_ids,
+            recorder: None,
+            division: None,
+            curves: None,
+            streams: None,
+            kept_ids: 0,
         }
+    }
+
+    /// Ids that the cache may give the blocks of each pool.
+    pub fn max_ids(&self) -> Vec<usize> {
+        let engine = self.cache.engine();
+        (0..engine.pools()).map(|pool| engine.policy(pool).max_tracked() as usize).collect()
+    }
+
+    /// A plan was carried out: its memory is used again.
+    pub fn give_back(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
+    fn take_plan(&mut self) -> Plan {
+        std::mem::take(&mut self.plan)
     }
 
     /// The number of a decision in the log.
@@ -94,19 +102,17 @@ impl Decisions {
         self.made
     }
 
-    /// Decides at `now_ns` about a request, whose time is that of the decision clock then; its
-    /// steps belong to `open`.
-    pub fn request(&mut self, now_ns: u64, mut request: Request, open: OpenId) -> Vec<Departure> {
+    /// Decides at `now_ns` about a request, whose time is that of the decision clock then.
+    pub fn request(&mut self, now_ns: u64, mut request: Request) -> Plan {
         request.time = self.clock.tick(now_ns);
         self.note(&request);
-        let mut plan = std::mem::take(&mut self.plan);
+        let mut plan = self.take_plan();
         match self.streams.as_mut().is_some_and(|streams| streams.cuts_off_next(&request)) {
             true => self.cache.on_cut_off(&request, FutureSlice::None, &mut plan),
             false => self.cache.on(&request, &mut plan),
         }
         self.begin();
-        self.steps.request(u64::from(open.0), &request, &plan, OpenNote(open));
-        self.departures(plan)
+        plan
     }
 
     /// What was decided is recorded, and measured for divisions and operators.
@@ -147,10 +153,11 @@ impl Decisions {
         Some((curves.policy(), found))
     }
 
-    /// Divides the cache anew.
-    pub fn divide(&mut self) -> Vec<Departure> {
-        let Some(division) = &mut self.division else { return Vec::new() };
-        let mut plan = std::mem::take(&mut self.plan);
+    /// Divides the cache anew; what leaves is to be carried out in pieces.
+    pub fn divide(&mut self) -> Plan {
+        let mut plan = self.take_plan();
+        plan.moves.clear();
+        let Some(division) = &mut self.division else { return plan };
         let mut divided = None;
         let kept = self.curves.as_mut();
         self.cache.control(&mut plan, |engine, left| {
@@ -159,25 +166,12 @@ impl Decisions {
         if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
             recorder.divided(division);
         }
-        self.carry_in_pieces(plan)
-    }
-
-    /// Makes steps of a plan that takes many blocks away.
-    fn carry_in_pieces(&mut self, plan: Plan) -> Vec<Departure> {
-        let mut departures = Vec::new();
-        for moves in plan.moves.chunks(PIECE_BLOCKS) {
-            let mut piece = std::mem::take(&mut self.plan);
-            piece.moves.clear();
-            piece.moves.extend_from_slice(moves);
-            departures.extend(self.carry(TenantId(0), piece));
-        }
-        self.give_ids_back();
-        departures
+        plan
     }
 
     /// Gives back ids and memory of pools that have shrunk, where that is much: a quarter beyond
     /// what all pools need. Blocks must have moved for it, so that its cost is in proportion.
-    fn give_ids_back(&mut self) {
+    pub fn give_ids_back(&mut self, copies: &mut Copies) {
         let engine = self.cache.engine();
         let needed: u64 = (0..engine.pools()).map(|pool| engine.policy(pool).max_tracked()).sum();
         let ids = self.cache.ids() as u64;
@@ -187,15 +181,16 @@ impl Decisions {
         }
         let mut renamed = vec![Vec::new(); engine.pools()];
         self.cache.compact(&mut |pool, old, new| renamed[pool].push((old, new)));
-        let residents = &mut self.steps.state_mut().residents;
         let changed = renamed.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty());
-        changed.for_each(|(pool, pairs)| residents.rename(pool, pairs));
+        changed.for_each(|(pool, pairs)| copies.rename(pool, pairs));
         self.kept_ids = self.cache.ids() as u64;
     }
 
     /// Measures an answer that came at `now_ns`.
     pub fn answered(&mut self, now_ns: u64, answer: &RequestTiming) {
-        let Some(division) = &mut self.division else { return };
+        let Some(division) = self.division.as_mut().filter(|division| division.is_priced()) else {
+            return;
+        };
         let RequestTiming { tenant, op, decided_ns, behind_ns } = *answer;
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
@@ -223,43 +218,40 @@ impl Decisions {
     }
 
     /// What the policy of a tenant does after a read or a write.
-    pub fn background_ops(&mut self, tenant: TenantId) -> Vec<Departure> {
-        let mut plan = std::mem::take(&mut self.plan);
+    pub fn background_ops(&mut self, tenant: TenantId) -> Plan {
+        let mut plan = self.take_plan();
         self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut plan);
-        self.carry(tenant, plan)
+        self.begin_some(plan)
     }
 
-    /// Writes back dirty blocks of a pool that stay, at most `max_blocks` from the id `from` on;
-    /// returns how many, and where to go on, or nothing at the end.
+    /// Writes back dirty blocks of a pool that stay, at most `max_blocks` from the id `from` on, in
+    /// the order of their numbers; where to go on is nothing at the end.
     pub fn clean_some(
         &mut self,
         pool: usize,
         from: BlockId,
         max_blocks: u32,
-    ) -> (u64, Option<BlockId>) {
-        let mut plan = std::mem::take(&mut self.plan);
+    ) -> (Plan, Option<BlockId>) {
+        let mut plan = self.take_plan();
         let next = self.cache.clean_some(pool, from, max_blocks, &mut plan);
         let number = |step: &Move| match step {
             Move::Clean(cached) => (cached.tenant, cached.number),
             _ => (TenantId(0), 0),
         };
         plan.moves.sort_by_key(number);
-        let batch = plan.moves.len() as u64;
-        let departures = self.carry(TenantId(0), plan);
-        debug_assert!(departures.is_empty(), "blocks that are cleaned stay");
-        (batch, next)
+        (self.begin_some(plan), next)
     }
 
-    /// Takes blocks of a tenant out because it is removed, of at most `max_ids` ids from `from` on.
-    /// Returns what leaves, and where to go on, or nothing at the end.
+    /// Takes blocks of a tenant out because it is removed, of at most `max_ids` ids from `from` on;
+    /// where to go on is nothing at the end.
     pub fn remove_some(
         &mut self,
         now_ns: u64,
         tenant: TenantId,
         from: BlockId,
         max_ids: u32,
-    ) -> (Vec<Departure>, Option<BlockId>) {
-        let mut plan = std::mem::take(&mut self.plan);
+    ) -> (Plan, Option<BlockId>) {
+        let mut plan = self.take_plan();
         let next = self.cache.remove_some(tenant, from, max_ids, &mut plan);
         for step in &plan.moves {
             let (Move::WriteBack(cached) | Move::Drop(cached)) = step else { continue };
@@ -269,7 +261,7 @@ impl Decisions {
                 (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
             self.note(&Request { time, offset, length, op: Op::Trim, tenant });
         }
-        (self.carry(tenant, plan), next)
+        (self.begin_some(plan), next)
     }
 
     /// One more tenant, with a pool of its own where each has one. Nothing where some share one.
@@ -280,22 +272,12 @@ impl Decisions {
     ) -> Option<TenantId> {
         let tenant = self.cache.add_tenant(capacity_blocks, make)?;
         self.cache.reserve();
-        let state = self.steps.state_mut();
-        state.backings.add_tenant();
-        let engine = self.cache.engine();
-        let ids = |pool| engine.policy(pool).max_tracked() as usize;
-        state.residents.reserve(&(0..engine.pools()).map(ids).collect::<Vec<usize>>());
         Some(tenant)
     }
 
-    /// Other quotas from now on, and another division.
-    pub fn set_quotas(
-        &mut self,
-        now_ns: u64,
-        quotas: &Quotas,
-        division: Option<Division>,
-    ) -> Vec<Departure> {
-        let mut plan = std::mem::take(&mut self.plan);
+    /// Other quotas from now on, and another division; what leaves is to be carried out in pieces.
+    pub fn set_quotas(&mut self, now_ns: u64, quotas: &Quotas, division: Option<Division>) -> Plan {
+        let mut plan = self.take_plan();
         self.cache.set_quotas(quotas, &mut plan);
         self.division = division;
         let engine = self.cache.engine();
@@ -303,65 +285,50 @@ impl Decisions {
         if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
             recorder.divided(DivisionRow { time_ns: self.clock.next(now_ns).0, quotas });
         }
-        self.carry_in_pieces(plan)
+        plan
     }
 
-    /// Forgets at `now_ns` a cached block whose copy is lost, for a reason.
+    /// Forgets at `now_ns` a cached block whose copy is lost, for a reason; nothing if it is not
+    /// cached.
     pub fn forget(
         &mut self,
         now_ns: u64,
         tenant: TenantId,
         number: u64,
         reason: LossReason,
-    ) -> Vec<Departure> {
-        let Some((cached, dirty)) = self.cache.forget(tenant, number, reason) else {
-            return Vec::new();
-        };
+    ) -> Option<Plan> {
+        let (cached, dirty) = self.cache.forget(tenant, number, reason)?;
         let time = self.clock.tick(now_ns);
         let (offset, length) = (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
         let trim = Request { time, offset, length, op: Op::Trim, tenant };
         self.note(&trim);
-        let mut plan = std::mem::take(&mut self.plan);
+        let mut plan = self.take_plan();
         plan.moves.clear();
         plan.moves.push(Move::Discard { cached, dirty });
-        self.carry(tenant, plan)
+        Some(self.begin_some(plan))
     }
 
-    /// Takes a block in that recovery found; returns its resident, if the policy takes it, and what
-    /// leaves for it. No step writes back what leaves: its owner does, before it drops it.
-    pub fn adopt(
-        &mut self,
-        tenant: TenantId,
-        number: u64,
-        dirty: bool,
-    ) -> (Option<ResidentId>, Vec<Departure>) {
-        let mut plan = std::mem::take(&mut self.plan);
+    /// Takes a block in that recovery found; returns its name, if the policy takes it, and what
+    /// leaves for it. Nothing of that is written back: its owner does that before it drops it.
+    pub fn adopt(&mut self, tenant: TenantId, number: u64, dirty: bool) -> (Option<Cached>, Plan) {
+        let mut plan = self.take_plan();
         let cached = self.cache.adopt_new(tenant, number, dirty, &mut plan);
         for step in &mut plan.moves {
             if let Move::WriteBack(left) = *step {
                 *step = Move::Drop(left);
             }
         }
-        let departures = self.carry(tenant, plan);
-        let known = cached.and_then(|cached| self.steps.state().residents.find(&cached));
-        let fresh = |cached: Cached| known.is_none().then(|| self.steps.state_mut().admit(&cached));
-        (cached.and_then(fresh), departures)
+        (cached, self.begin_some(plan))
     }
 
     /// A block that was being cleaned is dirty again, if it is still cached.
     pub fn still_dirty(&mut self, tenant: TenantId, number: u64) {
         if self.cache.contains(tenant, number) {
-            let mut plan = std::mem::take(&mut self.plan);
+            let mut plan = self.take_plan();
             self.cache.adopt(tenant, number, true, &mut plan);
             debug_assert!(plan.moves.is_empty(), "a cached block takes no room");
             self.plan = plan;
         }
-    }
-
-    /// The resident of a cached block.
-    pub fn resident(&self, tenant: TenantId, number: u64) -> Option<ResidentId> {
-        let cached = self.cache.find(tenant, number)?;
-        self.steps.state().residents.find(&cached)
     }
 
     /// Whether the cache holds content of a block that its backing device has not.
@@ -370,45 +337,16 @@ impl Decisions {
         cached.is_some_and(|cached| self.cache.engine().is_dirty(tenant, cached.id))
     }
 
-    /// Whether content of a resident is on its way to the log.
-    pub fn is_changing(&self, resident: ResidentId) -> bool {
-        let (graph, residents) = (&self.steps.state().graph, &self.steps.state().residents);
-        let known = residents.steps(resident);
-        !graph.is_done(known.writer) || !graph.is_done(known.fill)
-    }
-
-    /// Whether what a request wrote to a resident, whose stay ended by a decision, is on its way to
-    /// the log, and the backing device may have older content.
-    pub fn is_written(&self, resident: ResidentId, stay: &Stay) -> bool {
-        let state = self.steps.state();
-        // If no step touches it, another block may have its number by now.
-        let mut touched = state.placement.departing(stay.tenant, stay.number..stay.number + 1);
-        self.cache.engine().mode() == WriteMode::WriteBack
-            && !state.graph.is_done(state.residents.steps(resident).writer)
-            && touched.any(|found| found == resident)
-    }
-
-    fn begin(&mut self) {
+    /// A decision is made: the number of what is carried out from now on.
+    pub fn begin(&mut self) {
         self.made += 1;
-        self.steps.state_mut().placement.begin(self.made);
     }
 
-    /// Makes steps of a plan that no request waits for.
-    fn carry(&mut self, tenant: TenantId, plan: Plan) -> Vec<Departure> {
-        if plan.moves.is_empty() {
-            self.plan = plan;
-            return Vec::new();
+    /// A plan that no request waits for is a decision if it has moves.
+    fn begin_some(&mut self, plan: Plan) -> Plan {
+        if !plan.moves.is_empty() {
+            self.begin();
         }
-        self.begin();
-        self.steps.background(tenant, &plan);
-        self.departures(plan)
-    }
-
-    /// The blocks that a plan has taken out of the cache.
-    fn departures(&mut self, plan: Plan) -> Vec<Departure> {
-        let left = self.steps.state_mut().placement.take_left();
-        let departures = Departure::of_plan(&plan.moves, left, self.in_log(self.made));
-        self.plan = plan;
-        departures
+        plan
     }
 }

@@ -8,10 +8,9 @@
 //! What a division takes away leaves at once. The steps are carried out like those of any other
 //! decision: clean blocks are dropped, dirty ones are written back first.
 
-use super::server::BlockServer;
-use crate::io::Io;
+use super::server::{BlockServer, State};
 use crate::log::format::GROUP_RECORDS;
-use cachewright_cache::{Engine, Left, SequentialCutoff};
+use cachewright_cache::{Engine, Left, Plan, SequentialCutoff};
 use cachewright_control::{
     AnswerTimes, Control, HourlyCurves, KeptCurve, Models, RequestMeter, SignalNeeds, divide,
 };
@@ -92,31 +91,36 @@ impl Division {
     }
 }
 
+/// Most blocks that a division writes back together.
+const PIECE_BLOCKS: usize = 16;
+
 impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
-        self.decisions.division = Some(division);
+        self.state().decisions.division = Some(division);
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none.
     pub fn cut_off(&mut self, cutoff: Option<SequentialCutoff>) {
-        self.decisions.cut_off(cutoff);
+        self.state().decisions.cut_off(cutoff);
     }
 
     /// Keeps curves of the last hour from `now_ns` on, or none.
     pub fn keep_curves(&mut self, now_ns: u64, curves: Option<HourlyCurves>) {
-        self.decisions.keep_curves(now_ns, curves);
+        self.state().decisions.keep_curves(now_ns, curves);
     }
 
     /// Goes on with the hour of curves. To be called some times a minute.
     pub fn tick_curves(&mut self, now_ns: u64) {
-        self.decisions.tick_curves(now_ns);
+        self.state().decisions.tick_curves(now_ns);
     }
 
     /// The policy and the curves of the last hour by tenant, where they are kept. Those that
     /// divisions are made from end with the last division.
-    pub fn curves(&mut self, now_ns: u64) -> Option<(&str, Vec<KeptCurve>)> {
-        self.decisions.curves(now_ns)
+    pub fn curves(&mut self, now_ns: u64) -> Option<(String, Vec<KeptCurve>)> {
+        let mut state = self.state();
+        let (policy, curves) = state.decisions.curves(now_ns)?;
+        Some((policy.to_owned(), curves))
     }
 
     /// Gives the policies of all pools, and the partitioner, other trained models, which count from
@@ -127,29 +131,32 @@ impl BlockServer {
         policy: &[(String, Vec<u8>)],
         partition: &Models,
     ) -> Result<(), String> {
-        if let Some(division) = &mut self.decisions.division {
+        let decisions = &mut self.state().decisions;
+        if let Some(division) = &mut decisions.division {
             division.control.load_models(partition)?;
         }
         if policy.is_empty() {
             return Ok(());
         }
-        let cache = &mut self.decisions.cache;
+        let cache = &mut decisions.cache;
         (0..cache.engine().pools()).try_for_each(|pool| cache.load_models(pool, policy))
     }
+}
 
+impl State {
     /// Divides as often as is due, where the log has space for the records of what leaves. False if
     /// it has not: no request is to be decided before.
-    pub(super) fn divide_due(&mut self, io: &mut impl Io) -> bool {
-        while self.decisions.division_is_due(io.now_ns()) {
+    pub(super) fn divide_due(&mut self) -> bool {
+        while self.decisions.division_is_due(self.now_ns) {
             let mut pools = 0..self.content.log.set().pools();
             // What leaves makes space, so that it leaves where nothing else can.
             let lacks_space =
                 |pool| !self.has_space(pool, self.groups_of(pool)) && !self.is_stuck(pool);
-            self.waiting.division_waits = pools.any(lacks_space);
-            if self.waiting.division_waits {
+            self.space.division_waits = pools.any(lacks_space);
+            if self.space.division_waits {
                 return false;
             }
-            self.divide(io);
+            self.divide();
         }
         true
     }
@@ -161,18 +168,28 @@ impl BlockServer {
         blocks / GROUP_RECORDS as u64 + 1
     }
 
-    /// Divides as often as is due before what is decided at `now_ns`.
-    pub(super) fn divide_before(&mut self, io: &mut impl Io, now_ns: u64) {
-        while self.decisions.division_is_due(now_ns) {
-            self.divide(io);
+    /// Divides as often as is due before what is decided now.
+    pub(super) fn divide_before(&mut self) {
+        while self.decisions.division_is_due(self.now_ns) {
+            self.divide();
         }
     }
 
     /// Ends an interval.
-    pub(super) fn divide(&mut self, io: &mut impl Io) {
+    fn divide(&mut self) {
         self.content.obstacles.note_change();
-        let departures = self.decisions.divide();
-        self.depart(io, departures, None);
-        self.take_ends(io);
+        let plan = self.decisions.divide();
+        self.carry_in_pieces(plan);
+    }
+
+    /// Carries out a plan that takes many blocks away, as some decisions.
+    pub(super) fn carry_in_pieces(&mut self, plan: Plan) {
+        for moves in plan.moves.chunks(PIECE_BLOCKS) {
+            self.decisions.begin();
+            let piece = Plan { moves: moves.to_vec(), all_hit: false };
+            self.carry_alone(TenantId(0), piece);
+        }
+        self.decisions.give_back(plan);
+        self.decisions.give_ids_back(&mut self.content.copies);
     }
 }

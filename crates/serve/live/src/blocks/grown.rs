@@ -5,12 +5,12 @@
 //! dropped, and what only the cache had of it goes to the backing device up to the old end.
 
 use super::restore::{RestoreError, Restored};
-use super::server::BlockServer;
+use super::server::State;
 use crate::io::Io;
 use crate::log::format::Volume;
 use crate::log::{BackingFile, RecoveredBlock};
 
-impl BlockServer {
+impl State {
     /// Drops the last blocks of volumes that have grown since the table of volumes was `known`;
     /// dirty ones are written back before. Nothing may be under way, and the table must not say the
     /// new sizes before the log is durable. Errors: a device's; such a block cannot be written
@@ -22,7 +22,7 @@ impl BlockServer {
         known: &[Volume],
         restored: &mut Restored,
     ) -> Result<(), RestoreError> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = 1 << self.block_shift;
         let has_grown = |known: &&Volume| {
             let tenant = self.volumes.tenant(known.id);
             let is_longer = tenant.is_some_and(|tenant| self.volumes.bytes(tenant) > known.bytes);
@@ -53,7 +53,7 @@ impl BlockServer {
             self.content.log.note_dead(place);
             restored.dropped += 1;
             let tenant = self.tenant_of(volume);
-            self.content.note_gone(io, tenant, volume, number..number + 1, version);
+            self.content.note_gone(tenant, volume, number..number + 1, version);
         }
         Ok(())
     }

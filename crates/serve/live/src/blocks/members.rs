@@ -8,9 +8,8 @@
 //!   log is told, durably, that its blocks are gone; it stays in the table, under its number.
 
 use super::division::Division;
-use super::server::BlockServer;
+use super::server::{BlockServer, State};
 use super::volumes::{GoingVolume, ServedVolume};
-use super::waiting::SYNC_ALONE;
 use crate::io::batch::Aside;
 use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
@@ -27,12 +26,12 @@ const MAX_UNDER_WAY: usize = 128;
 impl BlockServer {
     /// The volumes that the cache's devices know.
     pub fn table(&mut self) -> Vec<Volume> {
-        self.bypass.marker().map(|marker| marker.volumes().to_vec()).unwrap_or_default()
+        self.state().bypass.marker().map(|marker| marker.volumes().to_vec()).unwrap_or_default()
     }
 
     /// What the owner of the cache's devices keeps on them.
     pub fn notes(&mut self) -> Vec<u8> {
-        self.bypass.marker().map(|marker| marker.notes().to_vec()).unwrap_or_default()
+        self.state().bypass.marker().map(|marker| marker.notes().to_vec()).unwrap_or_default()
     }
 
     /// The cache's devices know these volumes and these notes from now on, durably. Returns what
@@ -45,9 +44,10 @@ impl BlockServer {
         notes: Vec<u8>,
     ) -> (Result<(), OpenSetError>, Vec<Done>) {
         let mut aside = Aside::new(io);
-        let failed =
-            OpenSetError::Io { device: 0, error: self.content.failed.unwrap_or(IoError::IO) };
-        let result = match self.bypass.marker().filter(|_| self.content.failed.is_none()) {
+        let mut state = self.state();
+        let log_failed = state.content.failed;
+        let failed = OpenSetError::Io { device: 0, error: log_failed.unwrap_or(IoError::IO) };
+        let result = match state.bypass.marker().filter(|_| log_failed.is_none()) {
             Some(marker) => marker.set_volumes(&mut aside, table, notes),
             None => Err(failed),
         };
@@ -62,41 +62,44 @@ impl BlockServer {
         capacity_blocks: u32,
         make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
     ) -> Option<TenantId> {
-        if self.content.failed.is_some() {
+        let mut state = self.state();
+        if state.content.failed.is_some() {
             return None;
         }
-        let tenant = self.decisions.add_tenant(capacity_blocks, make)?;
-        let added = self.volumes.add(volume);
+        let tenant = state.decisions.add_tenant(capacity_blocks, make)?;
+        let max_ids = state.decisions.max_ids();
+        state.content.copies.reserve(&max_ids);
+        let added = state.volumes.add(volume);
         debug_assert_eq!(added, tenant, "tenants are counted alike");
-        self.bypass.add_volume(volume);
+        state.bypass.add_volume(volume);
         Some(tenant)
     }
 
     /// A volume has grown.
     pub fn grow_volume(&mut self, tenant: TenantId, bytes: u64) {
-        self.volumes.resize(tenant, bytes);
-        self.bypass.resize_volume(tenant, bytes);
+        let mut state = self.state();
+        state.volumes.resize(tenant, bytes);
+        state.bypass.resize_volume(tenant, bytes);
     }
 
     /// A volume goes: its requests are refused from now on. [`BlockServer::has_gone`] says when
     /// nothing of it is left. None of its requests may be under way.
     pub fn remove_volume(&mut self, tenant: TenantId) {
-        if self.volumes.get(tenant).is_some() {
-            self.volumes.remove(tenant);
+        let mut state = self.state();
+        if state.volumes.get(tenant).is_some() {
+            state.volumes.remove(tenant);
         }
     }
 
     /// Requests of a tenant that are not answered.
     pub fn requests_of(&self, tenant: TenantId) -> usize {
-        let waiting = self.waiting.queue.iter().filter(|request| request.tenant == tenant);
-        let begun = self.under_way.open.iter().filter(|(_, open)| open.request.tenant == tenant);
-        waiting.count() + begun.count()
+        self.look().requests_of(tenant)
     }
 
     /// Whether nothing of a removed volume is left: its device is not needed any more. If the
     /// device has failed, what only the log has of it stays there, and this never comes.
     pub fn has_gone(&self, tenant: TenantId) -> bool {
-        self.volumes.has_gone(tenant)
+        self.look().volumes.has_gone(tenant)
     }
 
     /// Divides the cache otherwise from now on: these quotas at once, and then by `division`.
@@ -106,42 +109,63 @@ impl BlockServer {
         quotas: &Quotas,
         division: Option<Division>,
     ) {
-        let departures = self.decisions.set_quotas(io.now_ns(), quotas, division);
-        self.depart(io, departures, None);
-        self.take_ends(io);
-        self.settle(io);
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        let now_ns = state.now_ns;
+        let plan = state.decisions.set_quotas(now_ns, quotas, division);
+        state.carry_in_pieces(plan);
+        drop(state);
+        self.settle();
+        self.submit(io);
     }
 
     /// Goes on with volumes that go.
-    pub(super) fn empty_removed_volumes(&mut self, io: &mut impl Io) {
-        if self.content.failed.is_some() || self.waiting.is_closing {
+    pub(super) fn empty_removed_volumes(&mut self) {
+        let mut state = self.state();
+        if state.content.failed.is_some() || state.is_closing {
             return;
         }
-        for mut going in self.volumes.take_going() {
-            let tenant = going.tenant;
-            let engine = self.decisions.cache.engine();
-            let blocks = engine.policy(engine.pool_of(tenant)).capacity();
-            let max_ids = (blocks / 16).clamp(1, MAX_BATCH);
-            while let Some(next) = going.next
-                && self.write_backs_under_way() < MAX_UNDER_WAY
-            {
-                let Some(batch) = self.batch_with_space(tenant, max_ids) else {
-                    self.free_records(tenant);
-                    break;
-                };
-                let now_ns = io.now_ns();
-                let (departures, next) = self.decisions.remove_some(now_ns, tenant, next, batch);
-                going.next = next;
-                self.depart(io, departures, None);
-                self.take_ends(io);
-                self.settle(io);
+        let all_going = state.volumes.take_going();
+        drop(state);
+        for mut going in all_going {
+            while self.state().remove_some(&mut going) {
+                self.settle();
             }
-            if !self.has_left_log(io, &mut going) {
-                self.volumes.go_on(going);
-            } else {
-                self.volumes.forget(tenant);
+            let mut state = self.state();
+            match state.has_left_log(&mut going) {
+                true => state.volumes.forget(going.tenant),
+                false => state.volumes.go_on(going),
             }
         }
+    }
+}
+
+impl State {
+    /// Requests of a tenant that are not answered.
+    pub(super) fn requests_of(&self, tenant: TenantId) -> usize {
+        let waiting = self.space.queue.iter().filter(|request| request.tenant == tenant);
+        waiting.count() + self.open.count_of(tenant)
+    }
+
+    /// Takes some blocks of a volume that goes out of the cache; false if none are left, or no more
+    /// may be now.
+    fn remove_some(&mut self, going: &mut GoingVolume) -> bool {
+        let tenant = going.tenant;
+        let Some(next) = going.next else { return false };
+        if self.leavings.write_backs() >= MAX_UNDER_WAY {
+            return false;
+        }
+        let engine = self.decisions.cache.engine();
+        let blocks = engine.policy(engine.pool_of(tenant)).capacity();
+        let max_ids = (blocks / 16).clamp(1, MAX_BATCH);
+        let Some(batch) = self.batch_with_space(tenant, max_ids) else {
+            self.free_records(tenant);
+            return false;
+        };
+        let (plan, next) = self.decisions.remove_some(self.now_ns, tenant, next, batch);
+        going.next = next;
+        self.carry_alone(tenant, plan);
+        true
     }
 
     /// So many ids of a volume, at most `most`, that the log has room for their blocks to leave
@@ -163,20 +187,20 @@ impl BlockServer {
             backing.leaving() + backing.unsettled() > 0
         });
         let held: Vec<TenantId> = held.collect();
-        self.waiting.leaving.extend(held);
+        self.sync_wanted.extend(held);
     }
 
     /// Whether the log says durably that nothing of a volume is left.
-    fn has_left_log(&mut self, io: &mut impl Io, going: &mut GoingVolume) -> bool {
+    fn has_left_log(&mut self, going: &mut GoingVolume) -> bool {
         let tenant = going.tenant;
         let volume = self.volumes.id(tenant);
-        let departing = self.decisions.steps.state().placement.departing(tenant, 0..u64::MAX);
-        if going.next.is_some() || departing.count() > 0 {
+        let leaving = self.content.copies.leaving(tenant, 0..u64::MAX);
+        if going.next.is_some() || leaving.count() > 0 {
             return false;
         }
         let backing = self.volumes.backing(tenant);
         if backing.needs_sync() || backing.is_syncing() || backing.leaving() > 0 {
-            self.waiting.leaving.insert(tenant);
+            self.sync_wanted.insert(tenant);
             return false;
         }
         if self.content.stranded.keys().any(|(other, _)| *other == volume) {
@@ -184,7 +208,7 @@ impl BlockServer {
         }
         match going.group {
             None => {
-                self.content.log.sync(io, SYNC_ALONE);
+                self.sync_log_unasked();
                 going.group = Some(self.content.log.last_group());
                 false
             }

@@ -6,15 +6,13 @@
 //! them, so that no number of such blocks fills the log. All other content is known by then.
 
 use super::content::Stranded;
-use super::departure::Departure;
+use super::copies::StoredBlock;
 use super::restore::{RestoreError, Restored};
-use super::server::BlockServer;
-use super::stored_blocks::StoredBlock;
-use super::waiting::SYNC_ALONE;
+use super::server::{BlockServer, State};
 use crate::io::Io;
 use crate::log::format::{LogRecordKind, Version, Volume, VolumeId};
 use crate::log::{BackingFile, BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
-use cachewright_cache::WriteMode;
+use cachewright_cache::{Move, WriteMode};
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
@@ -47,51 +45,107 @@ impl BlockServer {
         known: &[Volume],
     ) -> Result<Restored, RestoreError> {
         let mut restored = Restored::default();
-        self.drop_grown(io, &mut blocks, known, &mut restored)?;
-        let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        state.drop_grown(io, &mut blocks, known, &mut restored)?;
+        let keeps_dirty = state.decisions.cache.engine().mode() == WriteMode::WriteBack;
         if keeps_dirty {
             for RecoveredBlock { volume, number, place, version, .. } in
                 blocks.extract_if(.., |block| block.damaged)
             {
                 let found = stranded(place, version, true, None);
-                self.content.strand((volume, number), found);
+                state.content.strand((volume, number), found);
                 restored.damaged += 1;
             }
-            self.counts.stranded += restored.damaged;
+            state.counts.stranded += restored.damaged;
         } else {
             // With those that are known to be damaged: runs of what is clean end there.
             let dirty = blocks.iter().filter(|block| block.dirty).copied().collect();
-            let (runs, damaged) = self.write_back_found(io, dirty)?;
+            let (runs, damaged) = state.write_back_found(io, dirty)?;
             blocks.retain(|block| !damaged.contains(&(block.volume, block.number)));
             restored.damaged = damaged.len() as u64;
             for block in &mut blocks {
                 restored.written_back += u64::from(std::mem::take(&mut block.dirty));
             }
-            let version = self.last_version();
+            let version = state.last_version();
             for (volume, run) in runs {
-                let tenant = self.tenant_of(volume);
+                let tenant = state.tenant_of(volume);
                 let kind = |blocks| LogRecordKind::Cleaned { blocks };
-                self.content.note_ranges(io, tenant, volume, run, version, kind);
+                state.content.note_ranges(tenant, volume, run, version, kind);
             }
         }
-        self.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
-        self.drop_unserved(io, &mut blocks, &mut restored);
+        state.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
+        state.drop_unserved(&mut blocks, &mut restored);
         let has_strange = restored.dropped > 0;
-        let dropped = self.adopt_found(blocks, &mut restored);
+        let dropped = state.adopt_found(blocks, &mut restored);
+        drop(state);
         self.drop_found(io, dropped, &mut restored)?;
         if has_strange {
             // Others may write to the device of a volume that is not served, and the table of
             // volumes is to say that one has grown: such content must not be found again.
-            self.content.log.sync(io, SYNC_ALONE);
+            self.state().sync_log_unasked();
             self.drain(io);
         }
-        self.settle(io);
-        match self.content.failed {
+        self.settle();
+        self.submit(io);
+        match self.look().content.failed {
             Some(error) => Err(RestoreError::Io(error)),
             None => Ok(restored),
         }
     }
 
+    /// Waits until nothing is under way.
+    fn drain(&mut self, io: &mut impl Io) {
+        let mut done = Vec::new();
+        loop {
+            self.advance(io);
+            io.wait(&mut done);
+            if done.is_empty() {
+                return;
+            }
+            done.drain(..).for_each(|done| self.on_done(io, done));
+        }
+    }
+
+    /// Drops blocks that the cache does not keep; dirty ones are written back before, and damaged
+    /// ones stay. Errors: a device's.
+    fn drop_found(
+        &mut self,
+        io: &mut impl Io,
+        mut dropped: Vec<RecoveredBlock>,
+        restored: &mut Restored,
+    ) -> Result<(), RestoreError> {
+        dropped.sort_unstable_by_key(|block| (block.volume, block.number));
+        for piece in dropped.chunks(PIECE_BLOCKS) {
+            self.drain(io);
+            let mut state = self.state();
+            // The cleaner may have moved content; clean content that it found damaged is gone.
+            let now = |block: &RecoveredBlock| {
+                let found = state.content.stranded.get(&(block.volume, block.number));
+                let place = found.map_or(block.place, |found| found.place);
+                RecoveredBlock { place, ..*block }
+            };
+            let dirty = piece.iter().filter(|block| block.dirty).map(now).collect();
+            let (_, damaged) = state.write_back_found(io, dirty)?;
+            let named = piece.iter().map(|block| (block.volume, block.number));
+            let gone: Vec<_> = named.filter(|block| !damaged.contains(block)).collect();
+            restored.dropped += gone.len() as u64;
+            for block in &gone {
+                if let Some(found) = state.content.stranded.remove(block) {
+                    state.content.log.note_dead(found.place);
+                }
+            }
+            let version = state.last_version();
+            for (volume, run) in state.runs_of(gone) {
+                let Some(tenant) = state.volumes.tenant(volume) else { continue };
+                state.content.note_gone(tenant, volume, run, version);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
     /// Blocks that were found go into the cache; returns those that it does not keep. Until they
     /// are dropped, their content must stay.
     fn adopt_found(
@@ -100,20 +154,27 @@ impl BlockServer {
         restored: &mut Restored,
     ) -> Vec<RecoveredBlock> {
         let mut dropped = Vec::new();
-        self.content.stored_blocks.reserve(blocks.len());
         for (place, block) in blocks.iter().copied().enumerate() {
             if place % TOUCHED == 0 {
                 self.touch(&blocks[place..blocks.len().min(place + TOUCHED)]);
             }
             let Some(tenant) = self.volumes.tenant(block.volume) else { continue };
             let dirty = block.dirty;
-            let (resident, departures) = self.decisions.adopt(tenant, block.number, dirty);
-            for Departure { resident, stay, .. } in departures {
-                let Some(stored) = self.content.take_stored(resident) else { continue };
+            let (cached, plan) = self.decisions.adopt(tenant, block.number, dirty);
+            for step in &plan.moves {
+                let (Move::Drop(left) | Move::Discard { cached: left, .. }) = step else {
+                    continue;
+                };
+                let decision = self.decisions.made();
+                let Some(copy) = self.content.copies.evict(left, decision) else { continue };
+                let stored = self.content.take_stored(copy);
+                // Nothing uses it.
+                self.content.copies.end_unused(copy);
+                let Some(stored) = stored else { continue };
                 *if stored.dirty { &mut restored.dirty } else { &mut restored.clean } -= 1;
                 dropped.push(RecoveredBlock {
-                    volume: self.volumes.id(stay.tenant),
-                    number: stay.number,
+                    volume: self.volumes.id(left.tenant),
+                    number: left.number,
                     version: stored.recorded,
                     place: stored.place,
                     checksum: stored.checksum,
@@ -121,11 +182,13 @@ impl BlockServer {
                     damaged: false,
                 });
             }
-            // No step touches what has left.
-            self.decisions.steps.state_mut().placement.take_ended();
-            match resident {
-                Some(resident) => {
-                    self.content.stored_blocks.put(resident, StoredBlock::found(&block, dirty));
+            self.decisions.give_back(plan);
+            // One that the cache holds already was found twice: the first is the newer one.
+            let fresh = cached.filter(|cached| self.content.copies.find(cached).is_none());
+            match fresh {
+                Some(cached) => {
+                    let copy = self.content.copies.admit(&cached, 0);
+                    self.content.copies.put(copy, StoredBlock::found(&block, dirty));
                     *if dirty { &mut restored.dirty } else { &mut restored.clean } += 1;
                 }
                 None => dropped.push(block),
@@ -147,27 +210,9 @@ impl BlockServer {
         }
     }
 
-    /// Waits until nothing is under way.
-    fn drain(&mut self, io: &mut impl Io) {
-        let mut done = Vec::new();
-        loop {
-            self.advance(io);
-            io.wait(&mut done);
-            if done.is_empty() {
-                return;
-            }
-            done.drain(..).for_each(|done| self.on_done(io, done));
-        }
-    }
-
     /// Blocks of volumes that are not served, or behind their ends, are not kept: one record per
     /// volume says so.
-    fn drop_unserved(
-        &mut self,
-        io: &mut impl Io,
-        blocks: &mut Vec<RecoveredBlock>,
-        restored: &mut Restored,
-    ) {
+    fn drop_unserved(&mut self, blocks: &mut Vec<RecoveredBlock>, restored: &mut Restored) {
         let mut gone: BTreeMap<VolumeId, Range<u64>> = BTreeMap::new();
         blocks.retain(|block| {
             let served = self.volumes.tenant(block.volume);
@@ -186,7 +231,7 @@ impl BlockServer {
         let version = self.last_version();
         for (volume, range) in gone {
             let tenant = self.tenant_of(volume);
-            self.content.note_gone(io, tenant, volume, range, version);
+            self.content.note_gone(tenant, volume, range, version);
         }
     }
 
@@ -196,47 +241,11 @@ impl BlockServer {
         self.volumes.tenant(volume).unwrap_or(TenantId(u16::MAX))
     }
 
-    /// Drops blocks that the cache does not keep; dirty ones are written back before, and damaged
-    /// ones stay. Errors: a device's.
-    fn drop_found(
-        &mut self,
-        io: &mut impl Io,
-        mut dropped: Vec<RecoveredBlock>,
-        restored: &mut Restored,
-    ) -> Result<(), RestoreError> {
-        dropped.sort_unstable_by_key(|block| (block.volume, block.number));
-        for piece in dropped.chunks(PIECE_BLOCKS) {
-            self.drain(io);
-            // The cleaner may have moved content; clean content that it found damaged is gone.
-            let now = |block: &RecoveredBlock| {
-                let found = self.content.stranded.get(&(block.volume, block.number));
-                let place = found.map_or(block.place, |found| found.place);
-                RecoveredBlock { place, ..*block }
-            };
-            let dirty = piece.iter().filter(|block| block.dirty).map(now).collect();
-            let (_, damaged) = self.write_back_found(io, dirty)?;
-            let named = piece.iter().map(|block| (block.volume, block.number));
-            let gone: Vec<_> = named.filter(|block| !damaged.contains(block)).collect();
-            restored.dropped += gone.len() as u64;
-            for block in &gone {
-                if let Some(found) = self.content.stranded.remove(block) {
-                    self.content.log.note_dead(found.place);
-                }
-            }
-            let version = self.last_version();
-            for (volume, run) in self.runs_of(gone) {
-                let Some(tenant) = self.volumes.tenant(volume) else { continue };
-                self.content.note_gone(io, tenant, volume, run, version);
-            }
-        }
-        Ok(())
-    }
-
     /// Blocks in order, as runs with blocks between them of which the log has nothing.
     fn runs_of(&self, blocks: Vec<(VolumeId, u64)>) -> Vec<BlockRun> {
         let is_known = |volume: VolumeId, number: u64| {
             let tenant = self.volumes.tenant(volume);
-            let cached = tenant.and_then(|tenant| self.decisions.resident(tenant, number));
+            let cached = tenant.and_then(|tenant| self.cached(tenant, number));
             cached.is_some() || self.content.stranded.contains_key(&(volume, number))
         };
         let mut runs: Vec<BlockRun> = Vec::new();

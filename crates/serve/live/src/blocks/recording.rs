@@ -8,56 +8,48 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
 use cachewright_trace::DivisionRow;
-use cachewright_types::TenantId;
-use cachewright_types::measure::LossReason;
 
 impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache
     /// is divided while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
-        self.decisions.recorder.take().map(RequestRecorder::finish);
-        let origin = self.decisions.last_time();
+        let decisions = &mut self.state().decisions;
+        decisions.recorder.take().map(RequestRecorder::finish);
+        let origin = decisions.last_time();
         let mut recorder = RequestRecorder::new(sink, origin);
-        let engine = self.decisions.cache.engine();
-        let division = self.decisions.division.as_ref();
+        let engine = decisions.cache.engine();
+        let division = decisions.division.as_ref();
         if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
             recorder.divided(DivisionRow { time_ns: origin.0, quotas });
         }
-        self.decisions.recorder = Some(recorder);
+        decisions.recorder = Some(recorder);
     }
 
     /// What is recorded so far, if anything is to be.
     pub fn recorded(&self) -> Option<RecordedRequests> {
-        self.decisions.recorder.as_ref().map(RequestRecorder::recorded)
+        self.look().decisions.recorder.as_ref().map(RequestRecorder::recorded)
     }
 
     /// Has what is recorded by `now_ns` kept, so that it outlives a kill: at most so often. To be
     /// called some times a second.
     pub fn keep_recording(&mut self, now_ns: u64, every_ns: u64) {
-        self.decisions.keep_recording(now_ns, every_ns);
+        self.state().decisions.keep_recording(now_ns, every_ns);
     }
 
     /// Ends a recording; what was decided by now is handed on.
     pub fn end_recording(&mut self, io: &mut impl Io) -> Option<RecordedRequests> {
-        let now_ns = io.now_ns();
-        self.divide_before(io, now_ns);
-        let recorded = self.decisions.end_recording(now_ns)?;
-        // A replay ends with the divisions that are due right behind its last request.
-        self.divide_before(io, now_ns);
-        Some(recorded)
-    }
-
-    /// The cache forgets a block whose copy is lost, for a reason.
-    pub(super) fn lose(
-        &mut self,
-        io: &mut impl Io,
-        tenant: TenantId,
-        number: u64,
-        reason: LossReason,
-    ) {
-        let now_ns = io.now_ns();
-        self.divide_before(io, now_ns);
-        let departures = self.decisions.forget(now_ns, tenant, number, reason);
-        self.depart(io, departures, None);
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        state.divide_before();
+        let now_ns = state.now_ns;
+        let recorded = state.decisions.end_recording(now_ns);
+        if recorded.is_some() {
+            // A replay ends with the divisions that are due right behind its last request.
+            state.divide_before();
+        }
+        drop(state);
+        self.settle();
+        self.submit(io);
+        recorded
     }
 }

@@ -6,13 +6,13 @@
 
 use super::put_back::BlockSet;
 use super::restore::{RestoreError, Restored};
-use super::server::BlockServer;
+use super::server::State;
 use crate::io::Io;
 use crate::log::format::VolumeId;
 use crate::log::{BlockRun, RecoveredBlock};
 use std::collections::BTreeMap;
 
-impl BlockServer {
+impl State {
     /// Drops all blocks if one lies on devices that are not its tenant's; dirty ones are written
     /// back before. Nothing may be under way. Errors: a device's.
     pub(super) fn drop_laid_elsewhere(
@@ -39,7 +39,7 @@ impl BlockServer {
         for (volume, numbers) in runs {
             for (volume, run) in self.between_stranded(volume, numbers) {
                 let tenant = self.tenant_of(volume);
-                self.content.note_gone(io, tenant, volume, run, version);
+                self.content.note_gone(tenant, volume, run, version);
             }
         }
         Ok(())

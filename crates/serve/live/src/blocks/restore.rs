@@ -10,6 +10,7 @@ use super::layout::DeviceLayout;
 use super::server::BlockServer;
 use super::streams::{CleaningSettings, Streams};
 use super::volumes::{ServedVolume, Volumes};
+use crate::io::executor::Executor;
 use crate::io::{Io, IoError, IoOp, batch};
 use crate::log::format::VolumeId;
 use crate::log::{DeviceSet, Log, LogSettings, OpenSet, RecoveredBlock, RecoveredLog};
@@ -163,13 +164,13 @@ impl BlockServer {
         let shift = block_bytes.trailing_zeros();
         let RecoveredLog { segments, last_group, last_decision, blocks, .. } = found;
         let log = Log::new(set, settings, segments, last_group, namespaces[0]);
-        let tenants = served.tenants().count();
         let clock = DecisionClock::new(io.now_ns());
-        let decisions = Decisions::new(cache, tenants, shift, last_decision, clock);
-        let content = LogContent::new(log, streams);
-        let mut server = BlockServer::new(decisions, content, served, shift, namespaces[1]);
+        let decisions = Decisions::new(cache, shift, last_decision, clock);
+        let tasks = Executor::default();
+        let content = LogContent::new(log, streams, tasks.clone());
+        let mut server = BlockServer::new(decisions, content, served, shift, namespaces[1], tasks);
         let restored = server.put_back(io, blocks, &open.superblock.volumes)?;
-        server.bypass.arm(open);
+        server.state().bypass.arm(open);
         Ok((server, restored))
     }
 }

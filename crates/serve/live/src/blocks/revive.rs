@@ -1,8 +1,8 @@
-//! Backing devices that have failed and are tried again.
+//! Backing devices that have failed and are tried again, so that volumes come back without a
+//! restart.
 //!
-//! For: volumes that come back without a restart. Must never know: why a device has failed, paths.
-//! Units: blocks. While its device is tried, a volume has failed still: its requests are refused.
-//! The order, by which no older content is ever read:
+//! While its device is tried, a volume has failed still: its requests are refused. The order, by
+//! which no older content is ever read:
 //!
 //! 1. what was begun before the failure ends, with errors;
 //! 2. the device is synced and read, so that it works;
@@ -15,25 +15,16 @@
 //! [`BlockServer::losses`] tells that.
 
 use super::content::LogContent;
-use super::server::BlockServer;
-use super::under_way::OpenId;
-use super::waiting::SYNC_ALONE;
-use crate::io::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Token};
+use super::copies::CopyId;
+use super::server::{BlockServer, Engine, Procedure, State};
+use crate::io::executor::Begun;
+use crate::io::{ALIGNMENT, Buffer, IoError, IoOp, Output};
 use crate::log::Place;
-use crate::log::format::Version;
 use cachewright_cache::WriteMode;
-use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
-use slab::Slab;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The own tokens of a server from here on are those of devices that are tried again.
-pub(super) const REVIVE_TOKENS: u64 = 1 << 54;
-/// Callers of reads of the log from here on are those of blocks that are written again.
-pub(super) const REVIVE_READS: u64 = 1 << 39;
-/// Bits of a token that name what it is about.
-const VALUE_BITS: u32 = 40;
 /// Blocks that are written again before a sync.
 const ROUND_BLOCKS: usize = 256;
 /// Blocks of one volume that are written again side by side.
@@ -52,80 +43,18 @@ pub struct Revived {
     pub error: Option<IoError>,
 }
 
-/// An operation on such a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReviveToken {
-    /// A sync of a tenant's device.
-    Sync(usize),
-    /// The first bytes of a tenant's device are read.
-    Read(usize),
-    /// A block is written, by number.
-    Write(usize),
+/// Devices that are tried again.
+#[derive(Debug, Default)]
+pub(super) struct Revivals {
+    tenants: BTreeSet<TenantId>,
+    ended: Vec<Revived>,
 }
 
-impl ReviveToken {
-    fn token(self, namespace: u64) -> Token {
-        let (code, value) = match self {
-            ReviveToken::Sync(tenant) => (0_u64, tenant),
-            ReviveToken::Read(tenant) => (1, tenant),
-            ReviveToken::Write(block) => (2, block),
-        };
-        Token(namespace | REVIVE_TOKENS | code << VALUE_BITS | value as u64)
+impl Revivals {
+    /// Whether none is tried.
+    pub fn is_empty(&self) -> bool {
+        self.tenants.is_empty()
     }
-
-    fn decode(own: u64) -> ReviveToken {
-        let value = (own & ((1 << VALUE_BITS) - 1)) as usize;
-        match own >> VALUE_BITS & 3 {
-            0 => ReviveToken::Sync(value),
-            1 => ReviveToken::Read(value),
-            _ => ReviveToken::Write(value),
-        }
-    }
-}
-
-/// How far a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// What was begun before ends.
-    Draining,
-    /// It is synced and read for the first time.
-    Trying,
-    /// The blocks of the next round are looked for.
-    Choosing,
-    /// They become durable in the log, up to this group.
-    Logging(u64),
-    /// They are written.
-    Writing,
-    /// They become durable.
-    Syncing,
-    /// The log is told.
-    Telling,
-}
-
-/// A device that is tried again.
-#[derive(Debug)]
-struct Revival {
-    tenant: TenantId,
-    stage: Stage,
-    /// Cached blocks of which the device may have older content, that are not chosen yet.
-    cached: Vec<u64>,
-    /// Blocks of this round that are not written yet.
-    chosen: Vec<u64>,
-    /// Blocks of this round that are written, with the checksums of what was written.
-    written: Vec<(u64, u32)>,
-    under_way: usize,
-    written_back: u64,
-    damaged: BTreeSet<u64>,
-    error: Option<IoError>,
-}
-
-/// A block that is read or written.
-#[derive(Debug)]
-struct RevivedBlock {
-    tenant: TenantId,
-    number: u64,
-    place: Place,
-    checksum: u32,
 }
 
 /// Content that the log has and the backing device may lack.
@@ -134,26 +63,17 @@ struct OnlyInLog {
     place: Place,
     checksum: u32,
     group: u64,
-    resident: Option<ResidentId>,
+    copy: Option<CopyId>,
 }
 
-/// All devices that are tried again.
-#[derive(Debug, Default)]
-pub(super) struct Revivals {
-    list: Vec<Revival>,
-    blocks: Slab<RevivedBlock>,
-    ended: Vec<Revived>,
-}
-
-impl Revivals {
-    /// Whether none is tried.
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    fn find(&mut self, tenant: TenantId) -> Option<&mut Revival> {
-        self.list.iter_mut().find(|revival| revival.tenant == tenant)
-    }
+/// What has become of a block that was to be written again.
+enum WrittenAgain {
+    /// The device has the content with this checksum.
+    Written(u32),
+    /// The log has nothing of it any more.
+    Gone,
+    /// Its content in the log is damaged.
+    Damaged,
 }
 
 impl BlockServer {
@@ -161,154 +81,216 @@ impl BlockServer {
     /// of it. False if the device has not failed or is being tried, or if the cache has failed: a
     /// start is needed then.
     pub fn revive_volume(&mut self, tenant: TenantId) -> bool {
-        let can_be_tried = self.volumes.backing(tenant).has_failed()
-            && self.content.failed.is_none()
-            && !self.is_reviving(tenant);
+        let mut state = self.state();
+        let can_be_tried = state.volumes.backing(tenant).has_failed()
+            && state.content.failed.is_none()
+            && state.revivals.tenants.insert(tenant);
         if can_be_tried {
-            self.revivals.list.push(Revival {
-                tenant,
-                stage: Stage::Draining,
-                cached: Vec::new(),
-                chosen: Vec::new(),
-                written: Vec::new(),
-                under_way: 0,
-                written_back: 0,
-                damaged: BTreeSet::new(),
-                error: None,
-            });
+            state.begun.push(Procedure::Revive(tenant));
         }
         can_be_tried
     }
 
     /// Whether a tenant's backing device is being tried again.
     pub fn is_reviving(&self, tenant: TenantId) -> bool {
-        self.revivals.list.iter().any(|revival| revival.tenant == tenant)
+        self.look().revivals.tenants.contains(&tenant)
     }
 
     /// What has become of devices since the last call.
     pub fn take_revived(&mut self) -> Vec<Revived> {
-        std::mem::take(&mut self.revivals.ended)
+        std::mem::take(&mut self.state().revivals.ended)
+    }
+}
+
+impl Engine {
+    /// Tries a device again.
+    pub(super) async fn revive(self, tenant: TenantId) {
+        let mut damaged = BTreeSet::new();
+        let mut written_back = 0;
+        let result = self.write_what_it_lacks(tenant, &mut written_back, &mut damaged).await;
+        self.with(|state| {
+            if result.is_ok() {
+                // Content that is damaged is dirty, so that nothing older takes its place.
+                if state.decisions.cache.engine().mode() == WriteMode::WriteBack {
+                    for number in &damaged {
+                        state.decisions.still_dirty(tenant, *number);
+                    }
+                }
+                state.volumes.backing_mut(tenant).revive();
+            }
+            state.revivals.tenants.remove(&tenant);
+            let (damaged, error) = (damaged.len() as u64, result.err());
+            state.revivals.ended.push(Revived { tenant, written_back, damaged, error });
+        });
     }
 
-    /// Goes on with devices that are tried again.
-    pub(super) fn go_on_reviving(&mut self, io: &mut impl Io) {
-        for mut revival in std::mem::take(&mut self.revivals.list) {
-            if self.content.failed.is_some() || self.waiting.is_closing {
-                revival.error.get_or_insert(IoError::IO);
-            }
-            match self.go_on_revival(io, &mut revival) {
-                None => self.revivals.list.push(revival),
-                Some(revived) => self.revivals.ended.push(revived),
-            }
+    /// Brings a device to what the log says that it has. Errors: it fails still; the cache has
+    /// failed, or ends.
+    async fn write_what_it_lacks(
+        &self,
+        tenant: TenantId,
+        written_back: &mut u64,
+        damaged: &mut BTreeSet<u64>,
+    ) -> Result<(), IoError> {
+        while !self.with(|state| state.has_settled(tenant)) {
+            self.next_turn().await?;
         }
-    }
-
-    /// Goes on with one device; returns what has become of it at its end.
-    fn go_on_revival(&mut self, io: &mut impl Io, revival: &mut Revival) -> Option<Revived> {
-        let tenant = revival.tenant;
+        self.sync_device(tenant).await?;
+        self.read_first_page(tenant).await?;
+        let mut cached = Vec::new();
         loop {
-            if revival.error.is_some() {
-                let is_over = revival.under_way == 0;
-                return is_over.then(|| self.end_revival(revival));
+            let chosen = self.with(|state| state.choose(tenant, &mut cached, damaged));
+            if chosen.is_empty() {
+                if !self.with(|state| state.has_settled(tenant)) {
+                    self.next_turn().await?;
+                    continue;
+                }
+                cached = self.with(|state| state.cached_only_in_log(tenant, damaged));
+                if cached.is_empty() {
+                    return Ok(());
+                }
+                continue;
             }
-            match revival.stage {
-                Stage::Draining if self.has_settled(tenant) => {
-                    revival.stage = Stage::Trying;
-                    self.sync_revived(io, revival);
-                    return None;
+            let written = self.write_round_again(tenant, chosen, damaged).await?;
+            if written.is_empty() {
+                continue;
+            }
+            self.sync_device(tenant).await?;
+            for (number, checksum) in written.into_iter().rev() {
+                let pool = self.with(|state| state.content.streams.pool(tenant));
+                while !self.with(|state| state.has_space(pool, 1)) {
+                    self.next_turn().await?;
                 }
-                Stage::Choosing => {
-                    revival.chosen = self.choose(revival);
-                    if revival.chosen.is_empty() {
-                        if !self.has_settled(tenant) {
-                            return None;
-                        }
-                        revival.cached = self.cached_only_in_log(tenant, &revival.damaged);
-                        if revival.cached.is_empty() {
-                            return Some(self.end_revival(revival));
-                        }
-                        continue;
-                    }
-                    let groups = revival.chosen.iter();
-                    let groups = groups.filter_map(|number| self.only_in_log(tenant, *number));
-                    let group = groups.map(|found| found.group).max().unwrap_or_default();
-                    if group > self.content.log.durable() {
-                        self.content.log.sync(io, SYNC_ALONE);
-                    }
-                    revival.stage = Stage::Logging(group);
-                }
-                Stage::Logging(group) if group <= self.content.log.durable() => {
-                    revival.stage = Stage::Writing;
-                }
-                Stage::Writing => {
-                    while revival.under_way < UNDER_WAY
-                        && let Some(number) = revival.chosen.pop()
-                    {
-                        self.begin_revived(io, revival, number);
-                    }
-                    if revival.under_way > 0 {
-                        return None;
-                    }
-                    if revival.written.is_empty() {
-                        revival.stage = Stage::Choosing;
-                        continue;
-                    }
-                    revival.stage = Stage::Syncing;
-                    self.sync_revived(io, revival);
-                    return None;
-                }
-                Stage::Telling => {
-                    let pool = self.content.streams.pool(tenant);
-                    while let Some((number, checksum)) = revival.written.last().copied() {
-                        if !self.has_space(pool, 1) {
-                            return None;
-                        }
-                        revival.written.pop();
-                        self.tell_log(io, tenant, number, checksum);
-                        revival.written_back += 1;
-                    }
-                    revival.stage = Stage::Choosing;
-                }
-                _ => return None,
+                self.with(|state| state.tell_log(tenant, number, checksum));
+                *written_back += 1;
             }
         }
     }
 
-    /// The end of a try: the volume is served again, or has failed as before.
-    fn end_revival(&mut self, revival: &Revival) -> Revived {
-        let Revival { tenant, written_back, error, .. } = *revival;
-        if error.is_none() {
-            // Content that is damaged is dirty, so that nothing older takes its place.
-            if self.decisions.cache.engine().mode() == WriteMode::WriteBack {
-                for number in &revival.damaged {
-                    self.decisions.still_dirty(tenant, *number);
-                }
-            }
-            self.volumes.backing_mut(tenant).revive();
-        }
-        Revived { tenant, written_back, damaged: revival.damaged.len() as u64, error }
+    /// Waits until the server goes on the next time. Errors: the cache has failed, or ends.
+    async fn next_turn(&self) -> Result<(), IoError> {
+        self.goes_on()?;
+        self.with(|state| state.advanced.clone()).wait().await;
+        self.goes_on()
     }
 
+    /// Errors: the cache has failed, or ends.
+    fn goes_on(&self) -> Result<(), IoError> {
+        match self.with(|state| state.content.failed.is_some() || state.is_closing) {
+            true => Err(IoError::IO),
+            false => Ok(()),
+        }
+    }
+
+    async fn sync_device(&self, tenant: TenantId) -> Result<(), IoError> {
+        self.goes_on()?;
+        let file = self.with(|state| state.volumes.backing(tenant).file());
+        self.with(|state| state.submit(IoOp::Sync { file })).await?;
+        self.goes_on()
+    }
+
+    async fn read_first_page(&self, tenant: TenantId) -> Result<(), IoError> {
+        let read = self.with(|state| {
+            let file = state.volumes.backing(tenant).file();
+            let bytes = state.volumes.bytes(tenant).min(ALIGNMENT as u64);
+            let buffer = Buffer::zeroed(bytes as usize);
+            state.submit(IoOp::Read { file, offset: 0, buffer })
+        });
+        read.await.map(drop)
+    }
+
+    /// Writes blocks again, some of them side by side, once the log has them durably; returns those
+    /// that are written, with the checksums of what was written. Errors: the device's.
+    async fn write_round_again(
+        &self,
+        tenant: TenantId,
+        chosen: Vec<u64>,
+        damaged: &mut BTreeSet<u64>,
+    ) -> Result<Vec<(u64, u32)>, IoError> {
+        let group = self.with(|state| {
+            let groups = chosen.iter().filter_map(|number| state.only_in_log(tenant, *number));
+            groups.map(|found| found.group).max().unwrap_or_default()
+        });
+        self.log_durable(group).await?;
+        let mut written = Vec::new();
+        let mut error = None;
+        for batch in chosen.rchunks(UNDER_WAY) {
+            let begin = |number: &u64| {
+                let procedure = self.clone().write_again(tenant, *number);
+                (*number, self.with(|state| state.tasks.begin(procedure)))
+            };
+            let begun: Vec<(u64, Begun<_>)> = batch.iter().rev().map(begin).collect();
+            for (number, ended) in begun {
+                match ended.await {
+                    Ok(WrittenAgain::Written(checksum)) => written.push((number, checksum)),
+                    Ok(WrittenAgain::Damaged) => drop(damaged.insert(number)),
+                    Ok(WrittenAgain::Gone) => {}
+                    Err(failed) => error = error.or(Some(failed)),
+                }
+            }
+            if let Some(error) = error {
+                return Err(error);
+            }
+            self.goes_on()?;
+        }
+        Ok(written)
+    }
+
+    /// Writes a block again: from memory, or from where it lies in the log. Errors: the device's.
+    async fn write_again(self, tenant: TenantId, number: u64) -> Result<WrittenAgain, IoError> {
+        let mut read_at = None;
+        let (checksum, mut data) = loop {
+            // The cleaner may have moved it since it was read.
+            let found = self.with(|state| state.only_in_log(tenant, number));
+            let Some(found) = found else { return Ok(WrittenAgain::Gone) };
+            if read_at == Some(found.place) {
+                return Ok(WrittenAgain::Damaged);
+            }
+            read_at = Some(found.place);
+            let known = self.with(|state| state.volumes.block(tenant, number));
+            let is_whole = |data: &[u8]| LogContent::is_whole(known, data, found.checksum);
+            let read = self.with(|state| {
+                let memory = state.content.log.content(found.place);
+                match memory.filter(|data| is_whole(data)) {
+                    Some(data) => Ok(Buffer::copy_of(data)),
+                    None => Err(state.read_log(found.place)),
+                }
+            });
+            let data = match read {
+                Ok(data) => data,
+                Err(op) => match op.await {
+                    Ok(Output::Buffer(data, _)) => data,
+                    _ => continue,
+                },
+            };
+            if is_whole(&data) {
+                break (found.checksum, data);
+            }
+        };
+        let written = self.with(|state| {
+            let (file, offset) =
+                (state.volumes.backing(tenant).file(), number << state.block_shift);
+            data.truncate(state.volumes.bytes(tenant).saturating_sub(offset) as usize);
+            state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) })
+        });
+        written.await.map(|_| WrittenAgain::Written(checksum))
+    }
+}
+
+impl State {
     /// Whether nothing of a tenant is under way that was begun before.
     fn has_settled(&self, tenant: TenantId) -> bool {
-        let placement = &self.decisions.steps.state().placement;
-        let mut works = self.under_way.works.iter();
-        let mut fetched = self.content.staged.keys();
         !self.volumes.backing(tenant).has_sync_under_way()
             && self.requests_of(tenant) == 0
-            && !works.any(|(_, work)| work.ready.tenant == tenant)
-            && !fetched.any(|(resident, _)| placement.stay(*resident).tenant == tenant)
-            && !self.waiting.held.holds(tenant)
-            && !self.waiting.postponed.holds(tenant)
-            && placement.departing(tenant, 0..u64::MAX).next().is_none()
+            && self.leavings.write_backs_of(tenant) == 0
+            && self.content.copies.leaving(tenant, 0..u64::MAX).next().is_none()
     }
 
     /// The blocks of the next round: cached ones, then those that are not cached.
-    fn choose(&self, revival: &mut Revival) -> Vec<u64> {
-        let tenant = revival.tenant;
+    fn choose(&self, tenant: TenantId, cached: &mut Vec<u64>, damaged: &BTreeSet<u64>) -> Vec<u64> {
         let mut chosen = Vec::new();
         while chosen.len() < ROUND_BLOCKS
-            && let Some(number) = revival.cached.pop()
+            && let Some(number) = cached.pop()
         {
             chosen.extend(self.only_in_log(tenant, number).map(|_| number));
         }
@@ -316,7 +298,7 @@ impl BlockServer {
         let stranded = self.content.stranded.range((volume, 0)..=(volume, u64::MAX));
         let numbers = stranded.map(|((_, number), _)| *number);
         let is_whole = |number: &u64| {
-            let is_known = revival.damaged.contains(number) || chosen.contains(number);
+            let is_known = damaged.contains(number) || chosen.contains(number);
             !is_known && self.only_in_log(tenant, *number).is_some()
         };
         let left = ROUND_BLOCKS - chosen.len();
@@ -328,187 +310,44 @@ impl BlockServer {
     /// Cached blocks of a tenant that are dirty in the log, although the cache counts on the
     /// backing device: nothing else would write them back.
     fn cached_only_in_log(&self, tenant: TenantId, damaged: &BTreeSet<u64>) -> Vec<u64> {
-        let placement = &self.decisions.steps.state().placement;
-        let dirty = self.content.stored_blocks.iter().filter(|(_, stored)| stored.dirty);
-        let own = dirty.filter_map(|(resident, _)| {
-            let stay = placement.stay(resident);
-            (stay.tenant == tenant && !damaged.contains(&stay.number)).then_some(stay.number)
+        let copies = self.content.copies.iter();
+        let own = copies.filter(|(_, copy, stored)| {
+            stored.dirty && copy.tenant == tenant && !damaged.contains(&copy.number)
         });
-        own.filter(|number| self.only_in_log(tenant, *number).is_some()).collect()
+        let numbers = own.map(|(_, copy, _)| copy.number);
+        numbers.filter(|number| self.only_in_log(tenant, *number).is_some()).collect()
     }
 
     /// Content of a block that the log has and the device may lack, and that nothing else writes
     /// back. Content that must not be read is none.
     fn only_in_log(&self, tenant: TenantId, number: u64) -> Option<OnlyInLog> {
-        if let Some(resident) = self.decisions.resident(tenant, number) {
-            let stored = self.content.stored_blocks.get(resident)?;
+        if let Some(copy) = self.cached(tenant, number) {
+            let stored = self.content.copies.stored(copy)?;
             let is_left_out = stored.dirty && !self.decisions.is_dirty(tenant, number);
             return is_left_out.then_some(OnlyInLog {
                 place: stored.place,
                 checksum: stored.checksum,
                 group: stored.group,
-                resident: Some(resident),
+                copy: Some(copy),
             });
         }
         let found = self.content.stranded.get(&(self.volumes.id(tenant), number))?;
         let checksum = found.checksum.filter(|_| found.dirty)?;
-        Some(OnlyInLog { place: found.place, checksum, group: found.group, resident: None })
-    }
-
-    /// A block is written again: from memory, or when the log has given it.
-    fn begin_revived(&mut self, io: &mut impl Io, revival: &mut Revival, number: u64) {
-        let tenant = revival.tenant;
-        let Some(found) = self.only_in_log(tenant, number) else { return };
-        let OnlyInLog { place, checksum, .. } = found;
-        revival.under_way += 1;
-        let block = self.revivals.blocks.insert(RevivedBlock { tenant, number, place, checksum });
-        self.read_revived(io, block);
-    }
-
-    /// Reads the content of a block where it lies now, or takes it from memory.
-    fn read_revived(&mut self, io: &mut impl Io, block: usize) {
-        let Some(RevivedBlock { tenant, number, place, checksum }) =
-            self.revivals.blocks.get(block)
-        else {
-            return;
-        };
-        let known = self.volumes.block(*tenant, *number);
-        let memory = self.content.log.content(*place);
-        let memory = memory.filter(|data| LogContent::is_whole(known, data, *checksum));
-        match memory.map(Buffer::copy_of) {
-            Some(data) => self.write_revived(io, block, data),
-            None => self.content.log.read(io, *place, REVIVE_READS | block as u64),
-        }
-    }
-
-    /// Writes a block to its device, up to the end of its volume.
-    fn write_revived(&mut self, io: &mut impl Io, block: usize, mut data: Buffer) {
-        let Some(RevivedBlock { tenant, number, .. }) = self.revivals.blocks.get(block) else {
-            return;
-        };
-        let (file, offset) = (self.volumes.backing(*tenant).file(), *number << self.block_shift);
-        data.truncate(self.volumes.bytes(*tenant).saturating_sub(offset) as usize);
-        let token = ReviveToken::Write(block).token(self.namespace);
-        io.submit(token, IoOp::Write { file, offset, buffer: Arc::new(data) });
-    }
-
-    fn sync_revived(&self, io: &mut impl Io, revival: &mut Revival) {
-        revival.under_way += 1;
-        let file: FileId = self.volumes.backing(revival.tenant).file();
-        let token = ReviveToken::Sync(revival.tenant.index()).token(self.namespace);
-        io.submit(token, IoOp::Sync { file });
-    }
-
-    /// The log has given the content of a block, by number from [`REVIVE_READS`] on.
-    pub(super) fn revived_read(
-        &mut self,
-        io: &mut impl Io,
-        caller: u64,
-        data: Buffer,
-        result: Result<(), IoError>,
-    ) {
-        let block = (caller - REVIVE_READS) as usize;
-        let Some(RevivedBlock { tenant, number, place, checksum }) =
-            self.revivals.blocks.get(block)
-        else {
-            return;
-        };
-        let (tenant, number) = (*tenant, *number);
-        let known = self.volumes.block(tenant, number);
-        if result.is_ok() && LogContent::is_whole(known, &data, *checksum) {
-            return self.write_revived(io, block, data);
-        }
-        let now = self.only_in_log(tenant, number);
-        match now.filter(|now| now.place != *place) {
-            // The cleaner has moved it meanwhile.
-            Some(now) => {
-                if let Some(read) = self.revivals.blocks.get_mut(block) {
-                    (read.place, read.checksum) = (now.place, now.checksum);
-                }
-                self.read_revived(io, block);
-            }
-            None => {
-                let is_damaged = now.is_some();
-                self.revivals.blocks.try_remove(block);
-                if let Some(revival) = self.revivals.find(tenant) {
-                    revival.under_way -= 1;
-                    if is_damaged {
-                        revival.damaged.insert(number);
-                    }
-                }
-            }
-        }
-    }
-
-    /// An operation on a device that is tried again is done; `own` is its token without namespace.
-    pub(super) fn revive_done(&mut self, io: &mut impl Io, own: u64, error: Option<IoError>) {
-        let (tenant, block) = match ReviveToken::decode(own) {
-            ReviveToken::Sync(tenant) | ReviveToken::Read(tenant) => {
-                (TenantId(tenant as u16), None)
-            }
-            ReviveToken::Write(block) => match self.revivals.blocks.try_remove(block) {
-                Some(block) => (block.tenant, Some(block)),
-                None => return,
-            },
-        };
-        let file = self.volumes.backing(tenant).file();
-        let namespace = self.namespace;
-        let Some(revival) = self.revivals.find(tenant) else { return };
-        revival.under_way -= 1;
-        if let Some(error) = error {
-            revival.error = Some(error);
-            return;
-        }
-        match (ReviveToken::decode(own), block) {
-            (ReviveToken::Write(_), Some(block)) => {
-                revival.written.push((block.number, block.checksum));
-            }
-            (ReviveToken::Sync(_), _) if revival.stage == Stage::Trying => {
-                revival.under_way += 1;
-                let token = ReviveToken::Read(tenant.index()).token(namespace);
-                let bytes = io.file_bytes(file).min(ALIGNMENT as u64);
-                let buffer = Buffer::zeroed(bytes as usize);
-                io.submit(token, IoOp::Read { file, offset: 0, buffer });
-            }
-            (ReviveToken::Sync(_), _) => revival.stage = Stage::Telling,
-            _ => revival.stage = Stage::Choosing,
-        }
+        Some(OnlyInLog { place: found.place, checksum, group: found.group, copy: None })
     }
 
     /// The device has the content of a block durably, if that is what the log has still.
-    fn tell_log(&mut self, io: &mut impl Io, tenant: TenantId, number: u64, checksum: u32) {
+    fn tell_log(&mut self, tenant: TenantId, number: u64, checksum: u32) {
         let found = self.only_in_log(tenant, number).filter(|found| found.checksum == checksum);
         let Some(found) = found else { return };
-        if let Some(resident) = found.resident {
+        if let Some(copy) = found.copy {
             let block = self.volumes.block(tenant, number);
-            return self.content.note_clean(io, resident, block);
+            return self.content.note_clean(copy, block);
         }
         let volume = self.volumes.id(tenant);
         self.content.stranded.remove(&(volume, number));
         self.content.log.note_dead(found.place);
-        let version: Version = self.last_version();
-        self.content.note_gone(io, tenant, volume, number..number + 1, version);
-    }
-
-    /// A request has changed its backing device, and is answered: only a sync makes that durable.
-    pub(super) fn note_unflushed(&mut self, open: OpenId) {
-        let Some(request) = self.under_way.request(open) else { return };
-        if request.wrote_through {
-            let tenant = request.request.tenant;
-            self.volumes.backing_mut(tenant).note_unflushed();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_names_its_operation() {
-        for named in [ReviveToken::Sync(3), ReviveToken::Read(7), ReviveToken::Write(1 << 20)] {
-            let Token(token) = named.token(9 << 56);
-            assert_eq!((token >> 56, ReviveToken::decode(token & ((1 << 54) - 1))), (9, named));
-        }
+        let version = self.last_version();
+        self.content.note_gone(tenant, volume, number..number + 1, version);
     }
 }

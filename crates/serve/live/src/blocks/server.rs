@@ -1,148 +1,243 @@
-//! The server of blocks: what it is made of, and a request's way through it.
+//! The server of blocks: what it is made of, and how it is driven.
 //!
-//! For: one value, driven by requests and by operations that are done. Must never know: protocols.
-//! Units: bytes, blocks, decisions.
+//! Its owner hands it requests ([`BlockServer::request`]) and operations that are done
+//! ([`BlockServer::on_done`]), lets it begin what is due ([`BlockServer::advance`]), and takes its
+//! answers. Inside, each request is a procedure (`request`), and so is each write-back (`evict`)
+//! and each device that is tried again (`revive`). What they share is the [`State`]: a procedure
+//! looks at it and changes it between two waits, never across one.
 
 use super::answers::BlockAnswers;
 use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, LogContent};
+use super::copies::CopyId;
 use super::decisions::Decisions;
+use super::evict::{Leavings, WriteBack};
 use super::losses::LossCounts;
-use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
-use super::response_times::RequestTimes;
-use super::revive::{REVIVE_READS, REVIVE_TOKENS, Revivals};
-use super::under_way::{OpenId, OpenRequest, UnderWay};
-use super::volumes::{Volumes, covered};
-use super::waiting::Waiting;
-use crate::io::{Buffer, Done, Io, IoError, Output, Token};
+use super::request::{BlockAnswer, BlockOp, BlockRequest, Job, OpenId, OpenRequests, ServeCounts};
+use super::revive::Revivals;
+use super::space::Space;
+use super::turns::Turns;
+use super::volumes::Volumes;
+use crate::io::executor::{Event, Executor, Op, OpId, Signal};
+use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
 use crate::log::{DeviceSet, LogEvent, SegmentUse};
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
-use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
-use std::ops::Range;
+use cachewright_types::TenantId;
+use std::cell::{Ref, RefCell, RefMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Bit of a token from which on it says whose it is.
 const NAMESPACE_SHIFT: u32 = 56;
-/// Tokens of syncs of backing devices: this and the tenant.
-const SYNC_TOKEN: u64 = 1 << 52;
 /// Bits of a token that belong to the server.
 const OWN_BITS: u64 = (1 << NAMESPACE_SHIFT) - 1;
+/// The caller of syncs of the log that no procedure waits for.
+const NOBODY: u64 = CLEANER - 1;
+/// What waits for a sync of a backing device before one is begun unasked.
+const BACKING_WAITING: usize = 512;
+/// Blocks that have left, not durably, before a sync of the log is begun unasked.
+const FRESH_LEAVINGS: usize = 4096;
 
 /// Serves volumes through a cache.
 pub struct BlockServer {
-    pub(super) decisions: Decisions,
-    pub(super) content: LogContent,
-    pub(super) volumes: Volumes,
-    pub(super) under_way: UnderWay,
-    pub(super) waiting: Waiting,
-    pub(super) background: Background,
+    engine: Engine,
+}
+
+/// The state of a server, as its procedures share it; a copy is the same one.
+#[derive(Clone)]
+pub(super) struct Engine(Rc<RefCell<State>>);
+
+impl Engine {
+    /// Looks at the state, or changes it.
+    pub fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> R {
+        work(&mut self.0.borrow_mut())
+    }
+}
+
+/// A procedure that is to begin.
+pub(super) enum Procedure {
+    /// A request was decided, and has these jobs.
+    Serve(OpenId, Vec<Job>),
+    /// Blocks are written back.
+    WriteBack(WriteBack),
+    /// A tenant's backing device is synced.
+    SyncBacking(TenantId),
+    /// A tenant's failed backing device is tried again.
+    Revive(TenantId),
+}
+
+/// What a server consists of.
+pub(super) struct State {
+    pub decisions: Decisions,
+    pub content: LogContent,
+    pub volumes: Volumes,
+    /// The order of operations on backing devices.
+    pub turns: Turns,
+    /// Requests that were decided and are not answered.
+    pub open: OpenRequests,
+    /// Requests that are not decided, and the room in the log.
+    pub space: Space,
+    /// Content that goes later than its block has left.
+    pub leavings: Leavings,
+    pub background: Background,
     /// What goes past the cache, once that has failed.
-    pub(super) bypass: Bypass,
+    pub bypass: Bypass,
     /// Content that was lost before a flush.
-    pub(super) losses: LossCounts,
+    pub losses: LossCounts,
     /// Backing devices that have failed and are tried again.
-    pub(super) revivals: Revivals,
-    pub(super) counts: ServeCounts,
-    pub(super) block_shift: u32,
+    pub revivals: Revivals,
+    pub counts: ServeCounts,
+    pub block_shift: u32,
     /// What is written to devices that cannot zero, once it was needed.
-    pub(super) zeroes: Option<Arc<Buffer>>,
-    pub(super) answers: BlockAnswers,
-    pub(super) namespace: u64,
+    pub zeroes: Option<Arc<Buffer>>,
+    pub answers: BlockAnswers,
+    /// Begins operations, and holds the procedures.
+    pub tasks: Executor,
+    /// Procedures that are to begin.
+    pub begun: Vec<Procedure>,
+    /// Requests that have jobs, and write-backs.
+    pub at_work: usize,
+    /// Content has come or gone, a block has left, a device or the log has failed: what waits for
+    /// such a thing looks again.
+    pub changed: Signal,
+    /// The owner has let the server go on.
+    pub advanced: Signal,
+    /// What waits until groups of the log are written.
+    written: BTreeMap<u64, Event>,
+    /// What waits until groups of the log are durable.
+    durable: BTreeMap<u64, Event>,
+    /// The last group up to which a sync of the log was begun.
+    log_synced: u64,
+    /// Tenants whose backing devices are to be synced.
+    pub sync_wanted: BTreeSet<TenantId>,
+    /// The server ends: nothing is cleaned any more.
+    pub is_closing: bool,
+    /// The time when the owner called.
+    pub now_ns: u64,
+    namespace: u64,
 }
 
 impl BlockServer {
     /// What a server consists of; [`BlockServer::open`] makes one.
     pub(super) fn new(
         decisions: Decisions,
-        content: LogContent,
+        mut content: LogContent,
         volumes: Volumes,
         block_shift: u32,
         namespace: u8,
+        tasks: Executor,
     ) -> BlockServer {
         let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
-        let bypass = Bypass::new(volumes.list(), block_shift, namespace);
-        BlockServer {
+        content.copies.reserve(&decisions.max_ids());
+        let (changed, advanced) = (tasks.signal(), tasks.signal());
+        let state = State {
+            bypass: Bypass::new(volumes.list(), block_shift, namespace),
             decisions,
             content,
             volumes,
-            under_way: UnderWay::default(),
-            waiting: Waiting::default(),
+            turns: Turns::default(),
+            open: OpenRequests::default(),
+            space: Space::default(),
+            leavings: Leavings::default(),
             background: Background::default(),
-            bypass,
             losses: LossCounts::default(),
             revivals: Revivals::default(),
             counts: ServeCounts::default(),
             block_shift,
             zeroes: None,
             answers: BlockAnswers::default(),
+            tasks,
+            begun: Vec::new(),
+            at_work: 0,
+            changed,
+            advanced,
+            written: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            log_synced: 0,
+            sync_wanted: BTreeSet::new(),
+            is_closing: false,
+            now_ns: 0,
             namespace,
-        }
+        };
+        BlockServer { engine: Engine(Rc::new(RefCell::new(state))) }
+    }
+
+    /// The state, to be changed. No procedure runs meanwhile.
+    pub(super) fn state(&self) -> RefMut<'_, State> {
+        self.engine.0.borrow_mut()
+    }
+
+    /// The state, to be looked at.
+    pub(super) fn look(&self) -> Ref<'_, State> {
+        self.engine.0.borrow()
     }
 
     /// The cache, for counters and audits.
-    pub fn cache(&self) -> &Cache<Box<dyn Policy>> {
-        &self.decisions.cache
+    pub fn cache(&self) -> Ref<'_, Cache<Box<dyn Policy>>> {
+        Ref::map(self.look(), |state| &state.decisions.cache)
     }
 
     /// Bytes of a block.
     pub fn block_bytes(&self) -> u64 {
-        1 << self.block_shift
+        1 << self.look().block_shift
     }
 
     /// Whether a block of a tenant is in the cache.
     pub fn is_cached(&self, tenant: TenantId, number: u64) -> bool {
-        !self.bypass.is_begun() && self.decisions.cache.contains(tenant, number)
+        let state = self.look();
+        !state.bypass.is_begun() && state.decisions.cache.contains(tenant, number)
     }
 
     /// Whether only the cache has the content of a tenant's block. While the cache is bypassed
     /// nothing is, and nothing is in the cache.
     pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
-        let cache = &self.decisions.cache;
-        let found = cache.find(tenant, number).filter(|_| !self.bypass.is_begun());
-        found.is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
+        let state = self.look();
+        !state.bypass.is_begun() && state.decisions.is_dirty(tenant, number)
     }
 
     /// Requests of a tenant that wait for room in the log.
     pub fn waiting_for_space(&self, tenant: TenantId) -> usize {
-        self.waiting.queue.iter().filter(|request| request.tenant == tenant).count()
+        self.look().space.queue.iter().filter(|request| request.tenant == tenant).count()
     }
 
     /// What was counted besides the cache's own counters.
     pub fn counts(&self) -> ServeCounts {
-        let (written, moved) = (self.content.streams.written(), self.content.cleaner.moved());
-        ServeCounts { written, moved, ..self.counts }
+        let state = self.look();
+        let (written, moved) = (state.content.streams.written(), state.content.cleaner.moved());
+        ServeCounts { written, moved, ..state.counts }
     }
 
     /// The devices of the log.
-    pub fn device_set(&self) -> &DeviceSet {
-        self.content.log.set()
+    pub fn device_set(&self) -> Ref<'_, DeviceSet> {
+        Ref::map(self.look(), |state| state.content.log.set())
     }
 
     /// Segments of the log, and those of them that hold nothing.
     pub fn log_segments(&self) -> (u64, u64) {
-        self.content.log.segments().fold((0, 0), |(all, free), (_, segment)| {
+        self.look().content.log.segments().fold((0, 0), |(all, free), (_, segment)| {
             (all + 1, free + u64::from(segment.usage == SegmentUse::Free))
         })
     }
 
     /// Whether a tenant's backing device has failed: its requests get errors.
     pub fn volume_has_failed(&self, tenant: TenantId) -> bool {
-        self.volumes.backing(tenant).has_failed()
+        self.look().volumes.backing(tenant).has_failed()
     }
 
     /// Why the log takes nothing any more: requests go past the cache, as [`BlockServer::passage`]
     /// says.
     pub fn log_failure(&self) -> Option<IoError> {
-        self.content.failed
+        self.look().content.failed
     }
 
-    /// Whether requests, or steps that no request waits for, are under way.
+    /// Whether nothing is under way: no request, and nothing that no request waits for.
     pub fn is_idle(&self) -> bool {
-        let steps = self.decisions.steps.state().graph.open();
-        let idle = steps == 0 && self.under_way.is_idle() && self.waiting.queue.is_empty();
-        idle && self.bypass.is_idle() && self.revivals.is_empty()
+        let state = self.look();
+        let is_idle = state.at_work == 0 && state.open.is_empty() && state.space.queue.is_empty();
+        is_idle && state.bypass.is_idle() && state.revivals.is_empty()
     }
 
     /// Takes a request. Its answer comes at once, or later: see [`BlockServer::take_answers`].
@@ -150,103 +245,141 @@ impl BlockServer {
         if request.op == BlockOp::Flush {
             (request.offset, request.length) = (0, 0);
         }
-        if let Err(error) = self.check(&request) {
-            self.refuse(&request, error);
-            return;
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        if let Err(error) = state.check(&request) {
+            return state.answers.refuse(&request, error);
         }
-        self.waiting.queue.push_back(request);
-        if self.content.failed.is_none() {
-            self.decide_queued(io);
+        state.space.queue.push_back(request);
+        if state.content.failed.is_none() {
+            state.decide_queued();
         }
-        self.settle(io);
+        drop(state);
+        self.settle();
+        self.submit(io);
     }
 
     /// Whether an operation that is done is one of the server's.
     pub fn owns(&self, token: Token) -> bool {
-        self.content.log.owns(token)
-            || token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == self.namespace
+        let state = self.look();
+        state.content.log.owns(token)
+            || token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == state.namespace
     }
 
     /// An operation of the server is done. [`BlockServer::advance`] is to be called after some.
     pub fn on_done(&mut self, io: &mut impl Io, done: Done) {
-        if self.content.log.owns(done.token) {
-            let mut events = Vec::new();
-            self.content.log.on_done(io, done, &mut events);
-            self.take_events(io, events);
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        if state.content.log.owns(done.token) {
+            state.log_done(done);
         } else {
             let own = done.token.0 & OWN_BITS;
-            match own.checked_sub(SYNC_TOKEN) {
-                _ if own >= REVIVE_TOKENS => self.revive_done(io, own, done.error),
-                _ if own >= BYPASS_TOKENS => self.bypass_done(io, own, done.output, done.error),
-                Some(tenant) => self.backing_synced(io, TenantId(tenant as u16), done.error),
-                None => self.backing_done(io, own, done.output, done.error),
+            if own >= BYPASS_TOKENS {
+                state.bypass_done(own, done.output, done.error);
+            } else {
+                state.tasks.end_op(OpId(own as u32), done.error.map_or(Ok(done.output), Err));
             }
         }
-        self.settle(io);
+        drop(state);
+        self.settle();
+        self.submit(io);
     }
 
     /// Begins what is due: groups of the log, syncs, cleaning. To be called after requests and
     /// operations that were done, for as many of them as there are at once.
     pub fn advance(&mut self, io: &mut impl Io) {
-        self.begin_due(io);
+        self.state().now_ns = io.now_ns();
+        self.begin_due();
         // The segment that was cleaned last cannot be: another is, or requests are refused.
-        while self.is_stuck_anywhere() {
-            self.begin_due(io);
+        while self.look().is_stuck_anywhere() {
+            self.begin_due();
+        }
+        self.submit(io);
+    }
+
+    fn begin_due(&mut self) {
+        if self.look().content.failed.is_some() {
+            self.settle();
+            self.state().go_on_bypassing();
+        }
+        if self.look().bypass.is_begun() && !self.look().bypass.is_draining() {
+            return;
+        }
+        let mut state = self.state();
+        state.make_space();
+        if state.content.failed.is_none() {
+            state.decide_queued();
+        }
+        drop(state);
+        self.settle();
+        self.write_back_ahead();
+        self.empty_removed_volumes();
+        self.state().advanced.give();
+        self.settle();
+        let mut state = self.state();
+        state.begin_syncs();
+        state.go_on_closing();
+        state.write_groups();
+        drop(state);
+        self.settle();
+    }
+
+    /// Lets procedures go on until all of them wait for operations.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let mut state = self.state();
+            if state.content.failed.is_some() {
+                state.log_has_failed();
+            }
+            let tasks = state.tasks.clone();
+            for procedure in std::mem::take(&mut state.begun) {
+                let engine = self.engine.clone();
+                match procedure {
+                    Procedure::Serve(open, jobs) => tasks.spawn(engine.serve(open, jobs)),
+                    Procedure::WriteBack(work) => tasks.spawn(engine.write_back(work)),
+                    Procedure::SyncBacking(tenant) => tasks.spawn(engine.sync_backing(tenant)),
+                    Procedure::Revive(tenant) => tasks.spawn(engine.revive(tenant)),
+                }
+            }
+            drop(state);
+            if !tasks.run() && self.look().begun.is_empty() {
+                return;
+            }
         }
     }
 
-    fn begin_due(&mut self, io: &mut impl Io) {
-        if self.content.failed.is_some() {
-            self.settle(io);
-            self.go_on_bypassing(io);
-        }
-        if self.bypass.is_begun() && !self.bypass.is_draining() {
-            return;
-        }
-        self.make_space(io);
-        if self.content.failed.is_none() {
-            self.decide_queued(io);
-        }
-        self.settle(io);
-        self.write_back_ahead(io);
-        self.empty_removed_volumes(io);
-        self.go_on_reviving(io);
-        self.begin_syncs(io);
-        self.go_on_closing(io);
-        if !self.content.log.is_writing() && self.content.failed.is_none() {
-            self.content.log.commit(io);
-        }
-        let mut events = Vec::new();
-        self.content.log.advance(io, &mut events);
-        self.take_events(io, events);
-        self.settle(io);
+    /// Hands what was begun to `io`.
+    pub(super) fn submit(&mut self, io: &mut impl Io) {
+        let tasks = self.look().tasks.clone();
+        tasks.take_ops(io);
     }
 
     /// Memory of an answer that was sent.
     pub fn give_back(&mut self, data: Buffer) {
-        if data.len() as u64 == self.block_bytes() {
-            self.content.log.give_back(data);
+        let mut state = self.state();
+        if data.len() as u64 == 1 << state.block_shift {
+            state.content.log.give_back(data);
         }
     }
 
     /// The answers since the last call.
     pub fn take_answers(&mut self) -> Vec<BlockAnswer> {
-        self.answers.take()
+        self.state().answers.take()
     }
+}
 
-    /// The token of a part of a step.
-    pub(super) fn part_token(&self, part: u64) -> Token {
-        Token(self.namespace | part)
+/// The procedures hold the state, which holds them.
+impl Drop for BlockServer {
+    fn drop(&mut self) {
+        let tasks = self.look().tasks.clone();
+        tasks.clear();
     }
+}
 
-    /// The token of a sync of a tenant's backing device.
-    pub(super) fn sync_token(&self, tenant: TenantId) -> Token {
-        Token(self.namespace | (SYNC_TOKEN + tenant.index() as u64))
-    }
-
+impl State {
     /// Errors: no such volume, a range that it does not have, data of another length, a volume that
     /// has failed.
-    fn check(&self, request: &BlockRequest) -> Result<(), IoError> {
+    pub fn check(&self, request: &BlockRequest) -> Result<(), IoError> {
         let volume = self.volumes.get(request.tenant).ok_or(IoError::INVALID)?;
         let end = request.offset.checked_add(request.length);
         let inside = end.is_some_and(|end| end <= volume.bytes);
@@ -264,109 +397,55 @@ impl BlockServer {
         }
     }
 
-    pub(super) fn refuse(&mut self, request: &BlockRequest, error: IoError) {
-        self.answers.refuse(request, error);
+    /// The copy of a block that is cached.
+    pub fn cached(&self, tenant: TenantId, number: u64) -> Option<CopyId> {
+        self.content.copies.find(&self.decisions.cache.find(tenant, number)?)
     }
 
-    /// Decides about a request for which there is room; its steps begin.
-    pub(super) fn decide(&mut self, io: &mut impl Io, request: BlockRequest, reserved: u64) {
-        if let Err(error) = self.check(&request) {
-            return self.refuse(&request, error);
-        }
-        if self.content.failed.is_some() {
-            return self.pass(io, request);
-        }
-        if self.needs_stranded(&request) {
-            self.counts.damaged_dirty += 1;
-            return self.refuse(&request, IoError::IO);
-        }
-        self.content.obstacles.note_change();
-        let (op, tenant) = (request.op, request.tenant);
-        let plans = self.plans(&request);
-        let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
-        open.times = RequestTimes::new(io.now_ns());
-        self.waiting.reserve(self.content.streams.pool(tenant), reserved);
-        let open = self.under_way.begin(open);
-        for plan in &plans {
-            let now_ns = io.now_ns();
-            self.divide_before(io, now_ns);
-            let departures = self.decisions.request(now_ns, *plan, open);
-            self.depart(io, departures, Some(op));
-            if plan.op == Op::Trim {
-                self.begin_clear(io, op, plan);
-            }
-            self.overwrite_stranded(op, plan, open);
-            self.take_ends(io);
-            if matches!(plan.op, Op::Read | Op::Write) {
-                let departures = self.decisions.background_ops(tenant);
-                self.depart(io, departures, None);
-                self.take_ends(io);
-            }
-        }
+    /// Begins an operation on a backing device.
+    pub fn submit(&mut self, op: IoOp) -> Op {
+        self.tasks.submit(self.namespace, op)
     }
 
-    /// What the cache is to decide for a request: zeroes are written at the edges, and whole blocks
-    /// are taken away.
-    fn plans(&self, request: &BlockRequest) -> Vec<Request> {
-        let plan = |op: Op, bytes: Range<u64>| Request {
-            time: Nanos(0),
-            offset: Bytes(bytes.start),
-            length: Bytes(bytes.end - bytes.start),
-            op,
-            tenant: request.tenant,
-        };
-        let all = self.covered(request);
-        match request.op {
-            BlockOp::Read => vec![plan(Op::Read, all)],
-            BlockOp::Write => vec![plan(Op::Write, all)],
-            BlockOp::Flush => vec![plan(Op::Flush, 0..0)],
-            BlockOp::Trim => vec![plan(Op::Trim, all)],
-            BlockOp::Zero | BlockOp::Provision => {
-                let size = 1 << self.block_shift;
-                let (first, last) = (all.start.next_multiple_of(size), all.end / size * size);
-                if first >= last {
-                    return vec![plan(Op::Write, all)];
-                }
-                let edges = [(Op::Write, all.start..first), (Op::Trim, first..last)];
-                let all = edges.into_iter().chain([(Op::Write, last..all.end)]);
-                all.filter(|(_, bytes)| !bytes.is_empty()).map(|(op, all)| plan(op, all)).collect()
-            }
-        }
+    /// What waits for content, for a block to leave or for a failure looks again.
+    pub fn note_change(&mut self) {
+        self.changed.give();
     }
 
-    /// The bytes of a request as the cache decides about them: a change to the end of a volume
-    /// covers its last block.
-    pub(super) fn covered(&self, request: &BlockRequest) -> Range<u64> {
-        let bytes = request.offset..request.offset + request.length;
-        match request.op {
-            BlockOp::Read | BlockOp::Flush => bytes,
-            BlockOp::Write | BlockOp::Trim | BlockOp::Zero | BlockOp::Provision => {
-                covered(bytes, self.volumes.bytes(request.tenant), self.block_bytes())
-            }
-        }
+    /// An operation of the log is done.
+    fn log_done(&mut self, done: Done) {
+        let mut events = Vec::new();
+        self.content.log.on_done(&mut self.tasks, done, &mut events);
+        self.take_events(events);
     }
 
     /// Takes what has happened in the log.
-    fn take_events(&mut self, io: &mut impl Io, events: Vec<LogEvent>) {
+    fn take_events(&mut self, events: Vec<LogEvent>) {
         for event in events {
             match event {
-                LogEvent::Written(group) => self.log_written(io, group),
+                LogEvent::Written(group) => reach(&mut self.written, group),
                 LogEvent::Durable(group) => {
                     self.content.fresh_gone.settle(group);
-                    self.content.stored_blocks.settle(group);
+                    self.content.copies.settle(group);
+                    reach(&mut self.durable, group);
                 }
                 LogEvent::Synced(caller, result) if caller >= CLEANER => {
-                    self.cleaner_settled(io, result);
+                    self.cleaner_settled(result);
                 }
-                LogEvent::Synced(caller, result) => self.log_synced(caller, result),
+                LogEvent::Synced(NOBODY, _) => {}
+                LogEvent::Synced(caller, result) => {
+                    let result = result.map(|()| Output::Nothing).map_err(|_| IoError::IO);
+                    self.tasks.end_op(OpId(caller as u32), result);
+                }
                 LogEvent::Read(caller, data, result) if caller >= CLEANER => {
-                    self.cleaner_read(io, caller, data, result);
+                    self.cleaner_read(caller, data, result);
                 }
-                LogEvent::Read(caller, data, result) if caller >= REVIVE_READS => {
-                    self.revived_read(io, caller, data, result);
+                LogEvent::Read(caller, data, result) => {
+                    let length = data.len();
+                    let result = result.map(|()| Output::Buffer(data, length));
+                    self.tasks.end_op(OpId(caller as u32), result);
                 }
-                LogEvent::Read(part, data, result) => self.log_read_done(io, part, data, result),
-                LogEvent::Records(_, records) => self.cleaner_records(io, records),
+                LogEvent::Records(_, records) => self.cleaner_records(records),
                 LogEvent::Failed(error) => {
                     self.content.failed.get_or_insert(error);
                 }
@@ -374,37 +453,126 @@ impl BlockServer {
         }
     }
 
-    /// Goes on with steps until all of them wait for operations.
-    pub(super) fn settle(&mut self, io: &mut impl Io) {
-        loop {
-            self.retry_held(io);
-            let mut begun = self.begin_postponed(io);
-            while let Some(ready) = self.decisions.steps.next_step() {
-                begun = true;
-                self.carry_out(io, ready);
-                self.take_ends(io);
-            }
-            self.take_ends(io);
-            let answers: Vec<_> = self.decisions.steps.drain_answers().collect();
-            for answer in &answers {
-                self.plan_answered(io, OpenId(answer.tag as u32), answer.failed);
-            }
-            if self.content.failed.is_some() {
-                self.fail_all();
-                self.turn_to_bypass(io);
-            }
-            self.measure_answers(io);
-            if !begun && answers.is_empty() {
-                return;
+    /// Begins a sync of the log: it ends when all that was appended so far is durable.
+    pub fn begin_log_sync(&mut self) -> Op {
+        let (id, op) = self.tasks.op();
+        self.content.log.sync(&mut self.tasks, u64::from(id.0));
+        op
+    }
+
+    /// Makes durable what was appended to the log; nobody waits for it.
+    pub fn sync_log_unasked(&mut self) {
+        self.content.log.sync(&mut self.tasks, NOBODY);
+        self.log_synced = self.content.log.last_group();
+    }
+
+    /// What ends when all that was written to a backing device is durable; nothing if it is.
+    pub fn backing_durable(&mut self, tenant: TenantId) -> Option<Op> {
+        let (id, op) = self.tasks.op();
+        match self.volumes.backing_mut(tenant).wait(id) {
+            None => Some(op),
+            Some(id) => {
+                drop(op);
+                self.tasks.end_op(id, Ok(Output::Nothing));
+                None
             }
         }
     }
 
-    /// The output of an operation on a backing device, as bytes.
-    pub(super) fn bytes_of(output: Output) -> Buffer {
-        match output {
-            Output::Buffer(buffer, _) => buffer,
-            _ => Buffer::default(),
+    /// Begins syncs that something waits for.
+    fn begin_syncs(&mut self) {
+        let last = self.content.log.last_group();
+        let wanted = self.durable.last_key_value().map_or(0, |(group, _)| *group);
+        let is_crowded = self.content.fresh_gone.len() > FRESH_LEAVINGS;
+        if wanted > self.log_synced || (is_crowded && self.log_synced < last) {
+            self.sync_log_unasked();
+        }
+        let wanted = std::mem::take(&mut self.sync_wanted);
+        for tenant in self.volumes.tenants() {
+            let backing = self.volumes.backing(tenant);
+            if backing.has_failed() || backing.is_syncing() || !backing.needs_sync() {
+                continue;
+            }
+            // The segment with the oldest content may be another pool's.
+            let is_short = !self.space.short_pools.is_empty();
+            let zeroes_awaited = || self.leavings.zeroes_awaited.contains(&tenant);
+            let due = backing.is_awaited()
+                || backing.waiting() >= BACKING_WAITING
+                || wanted.contains(&tenant)
+                || self.leavings.awaited.contains(&tenant)
+                || (backing.holds_zeroed() && zeroes_awaited())
+                || (is_short && backing.leaving() > 0);
+            if due {
+                self.volumes.backing_mut(tenant).begin_sync();
+                self.begun.push(Procedure::SyncBacking(tenant));
+            }
+        }
+    }
+
+    /// Hands the open groups of the log to their devices, unless some are on their way, and lets
+    /// the log go on.
+    fn write_groups(&mut self) {
+        if !self.content.log.is_writing() && self.content.failed.is_none() {
+            self.content.log.commit(&mut self.tasks);
+        }
+        let mut events = Vec::new();
+        self.content.log.advance(&mut self.tasks, &mut events);
+        self.take_events(events);
+    }
+
+    /// The log takes nothing any more: what waits for it waits in vain.
+    fn log_has_failed(&mut self) {
+        for waiting in [&mut self.written, &mut self.durable] {
+            std::mem::take(waiting).into_values().for_each(|event| event.set(false));
+        }
+        self.note_change();
+        self.turn_to_bypass();
+    }
+}
+
+/// The log has reached a group: what waits for it or for one before goes on.
+fn reach(waiting: &mut BTreeMap<u64, Event>, group: u64) {
+    while let Some(first) = waiting.first_entry()
+        && *first.key() <= group
+    {
+        first.remove().set(true);
+    }
+}
+
+impl Engine {
+    /// Waits until the log is written up to a group. Errors: it has failed.
+    pub async fn log_written(&self, group: u64) -> Result<(), IoError> {
+        let event = self.with(|state| {
+            if group <= state.content.log.written() {
+                return Ok(None);
+            }
+            if state.content.failed.is_some() {
+                return Err(IoError::IO);
+            }
+            let event = state.written.entry(group).or_insert_with(|| state.tasks.event());
+            Ok(Some(event.clone()))
+        })?;
+        match event {
+            Some(event) if !event.wait().await => Err(IoError::IO),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the log is durable up to a group. Errors: it has failed.
+    pub async fn log_durable(&self, group: u64) -> Result<(), IoError> {
+        let event = self.with(|state| {
+            if group <= state.content.log.durable() {
+                return Ok(None);
+            }
+            if state.content.failed.is_some() {
+                return Err(IoError::IO);
+            }
+            let event = state.durable.entry(group).or_insert_with(|| state.tasks.event());
+            Ok(Some(event.clone()))
+        })?;
+        match event {
+            Some(event) if !event.wait().await => Err(IoError::IO),
+            _ => Ok(()),
         }
     }
 }

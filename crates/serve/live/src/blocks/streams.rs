@@ -7,14 +7,13 @@
 //! without content join the stream of the last content, so that they need no group of their own.
 
 use super::capacity::{LogShape, max_blocks};
+use super::copies::{CopyId, StoredBlock};
 use super::layout::DeviceLayout;
-use super::stored_blocks::StoredBlock;
 use crate::log::{DeviceSet, Log, LogSettings, Place, Segment, SegmentId, SegmentUse, WritePoint};
 use cachewright_ftl::{
     CleaningSchemes, FtlError, Geometry, LogSchemes, PageWrite, SegmentFacts, Space, Stream,
     StreamCounts,
 };
-use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 
 /// How the log is cleaned.
@@ -104,14 +103,14 @@ impl Streams {
         &mut self,
         log: &mut Log,
         tenant: TenantId,
-        resident: ResidentId,
+        copy: CopyId,
         old: Option<StoredBlock>,
         stored: u64,
     ) -> WritePoint {
         log.tick();
         self.written += 1;
         let old = old.map(|old| located(log, old.place));
-        let write = PageWrite { page: resident.0, clock: log.clock(), live_pages: stored, old };
+        let write = PageWrite { page: copy.0, clock: log.clock(), live_pages: stored, old };
         let stream = self.schemes.place_written(&write).index();
         let pool = self.pool(tenant);
         self.notes[pool] = stream;
@@ -120,17 +119,17 @@ impl Streams {
 
     /// The stream of content that the cleaner moves: a resident's, or content that is not cached,
     /// which stays in its stream.
-    pub fn of_moved(&mut self, log: &Log, resident: Option<ResidentId>, from: Place) -> usize {
+    pub fn of_moved(&mut self, log: &Log, copy: Option<CopyId>, from: Place) -> usize {
         let (segment, offset) = located(log, from);
-        match resident {
-            Some(resident) => self.schemes.place_moved(resident.0, offset, log.clock()).index(),
+        match copy {
+            Some(copy) => self.schemes.place_moved(copy.0, offset, log.clock()).index(),
             None => segment.stream.index().min(log.settings().streams - 1),
         }
     }
 
     /// A resident has left, whose content lies in the log.
-    pub fn note_left(&mut self, log: &Log, resident: ResidentId, stored: &StoredBlock) {
-        self.schemes.note_left(resident.0, located(log, stored.place), log.clock());
+    pub fn note_left(&mut self, log: &Log, copy: CopyId, stored: &StoredBlock) {
+        self.schemes.note_left(copy.0, located(log, stored.place), log.clock());
     }
 }
 

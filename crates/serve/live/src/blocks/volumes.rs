@@ -5,10 +5,9 @@
 
 use super::backing::Backing;
 use super::content::LogBlock;
-use super::under_way::OpenId;
 use crate::io::FileId;
+use crate::io::executor::OpId;
 use crate::log::format::VolumeId;
-use cachewright_steps::StepId;
 use cachewright_types::{BlockId, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -53,19 +52,10 @@ pub struct GoingVolume {
     pub group: Option<u64>,
 }
 
-/// What waits for a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiter {
-    /// A step that makes earlier writes durable.
-    Step(StepId),
-    /// A request that is durable before it is answered.
-    Request(OpenId),
-}
-
 /// The volumes, by tenant.
 pub struct Volumes {
     list: Vec<ServedVolume>,
-    backings: Vec<Backing<Waiter>>,
+    backings: Vec<Backing<OpId>>,
     /// Volumes of tenants that were removed: they are served no more.
     removed: Vec<bool>,
     /// Those of them of which something is left.
@@ -163,12 +153,12 @@ impl Volumes {
     }
 
     /// A tenant's backing device.
-    pub fn backing(&self, tenant: TenantId) -> &Backing<Waiter> {
+    pub fn backing(&self, tenant: TenantId) -> &Backing<OpId> {
         &self.backings[tenant.index()]
     }
 
     /// A tenant's backing device, to be changed.
-    pub fn backing_mut(&mut self, tenant: TenantId) -> &mut Backing<Waiter> {
+    pub fn backing_mut(&mut self, tenant: TenantId) -> &mut Backing<OpId> {
         &mut self.backings[tenant.index()]
     }
 }

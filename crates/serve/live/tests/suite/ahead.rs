@@ -50,8 +50,8 @@ fn hits_and_evictions_are_those_without_write_backs_ahead() {
         let mut world = world(background);
         let blocks = (0..200_u64).map(|place| place * place * 7 % 20);
         write_each(&mut world, blocks);
-        let engine = world.server.cache().engine();
-        let counts = [0, 1].map(|tenant| *engine.counts(TenantId(tenant)));
+        let cache = world.server.cache();
+        let counts = [0, 1].map(|tenant| *cache.engine().counts(TenantId(tenant)));
         (counts.map(|counts| (counts.write_hits, counts.evictions)), counts)
     };
     let (plain, plain_counts) = counts(BackgroundSettings::default());
@@ -75,8 +75,8 @@ fn each_pool_has_marks_of_its_own() {
     }
     world.submit(BlockOp::Write, 1, 0..8, false);
     world.drain();
-    let engine = world.server.cache().engine();
-    assert_eq!((engine.dirty_in(0), engine.dirty_in(1)), (2, 1), "one after the third write");
+    let dirty = [0, 1].map(|pool| world.server.cache().engine().dirty_in(pool));
+    assert_eq!(dirty, [2, 1], "one after the third write");
     world.read_all();
 }
 

@@ -73,7 +73,8 @@ fn pools_that_shrink_give_their_ids_back_while_requests_are_under_way() {
             if turn % 32 == 0 {
                 world.drain();
             }
-            let engine = world.server.cache().engine();
+            let cache = world.server.cache();
+            let engine = cache.engine();
             let tracked: u64 = (0..2).map(|pool| engine.policy(pool).max_tracked()).sum();
             largest = largest.max(world.server.cache().ids() as u64 * 100 / tracked);
             let now = [0, 1].map(|tenant| engine.occupancy(TenantId(tenant)));

@@ -124,8 +124,7 @@ fn a_volume_comes_grows_and_goes_and_another_server_can_have_it() {
         world.divide_now();
         world.drain();
         assert!(world.server.has_gone(gone));
-        let engine = world.server.cache().engine();
-        assert_eq!(engine.occupancy(gone), 0);
+        assert_eq!(world.server.cache().engine().occupancy(gone), 0);
         world.setting.leave(2);
         world.follow_quotas();
         world.write_outside();

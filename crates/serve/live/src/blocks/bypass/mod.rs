@@ -26,7 +26,7 @@ pub use volume::Passage;
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::volumes::ServedVolume;
-use crate::io::{Io, IoError, Output};
+use crate::io::{IoError, Output, Submit};
 use crate::log::format::{Bypassed, VolumeId};
 use crate::log::{Marker, OpenSet};
 use cachewright_types::{TenantId, block_numbers};
@@ -208,7 +208,7 @@ impl Bypass {
     }
 
     /// A request comes that was not decided. It was checked.
-    pub fn take(&mut self, io: &mut impl Io, request: BlockRequest) {
+    pub fn take(&mut self, io: &mut impl Submit, request: BlockRequest) {
         match self.phase {
             BypassPhase::Serving { .. } => self.serve(io, request),
             BypassPhase::Off | BypassPhase::Draining | BypassPhase::Announcing => {
@@ -239,7 +239,7 @@ impl Bypass {
     /// have failed.
     pub fn drained(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         dirty: Vec<(TenantId, u64, DirtyContent)>,
         failed: &[TenantId],
     ) {
@@ -259,7 +259,7 @@ impl Bypass {
 
     /// Writes a mark that names all volumes that pass or are to pass. None that passed is left out
     /// later, whatever becomes of it.
-    fn mark(&mut self, io: &mut impl Io) {
+    fn mark(&mut self, io: &mut impl Submit) {
         let passed = self.passed.clone();
         let error = self.cause.and_then(|error| u16::try_from(error.0).ok()).unwrap_or_default();
         let namespace = self.namespace;
@@ -272,7 +272,7 @@ impl Bypass {
     }
 
     /// A mark stands, or no device has taken it.
-    fn marked(&mut self, io: &mut impl Io, stands: bool) {
+    fn marked(&mut self, io: &mut impl Submit, stands: bool) {
         if self.phase == BypassPhase::Announcing {
             self.phase = BypassPhase::Serving { marked: stands };
             if !stands {
@@ -292,14 +292,14 @@ impl Bypass {
     }
 
     /// It is known what becomes of a volume's requests.
-    fn settle(&mut self, io: &mut impl Io, index: usize, passage: Passage) {
+    fn settle(&mut self, io: &mut impl Submit, index: usize, passage: Passage) {
         for request in self.volumes[index].settle(passage) {
             self.serve(io, request);
         }
     }
 
     /// Begins a request, refuses it, or lets it wait.
-    fn serve(&mut self, io: &mut impl Io, request: BlockRequest) {
+    fn serve(&mut self, io: &mut impl Submit, request: BlockRequest) {
         let (tenant, op) = (request.tenant, request.op);
         let passage = self.volumes[tenant.index()].passage();
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
@@ -318,7 +318,7 @@ impl Bypass {
     }
 
     /// Begins what is due.
-    pub fn advance(&mut self, io: &mut impl Io) {
+    pub fn advance(&mut self, io: &mut impl Submit) {
         let BypassPhase::Serving { marked } = self.phase else { return };
         self.rescue.advance(io);
         self.take_rescued(io);
@@ -339,7 +339,13 @@ impl Bypass {
     }
 
     /// An operation is done, whose token is this without its namespace.
-    pub fn on_done(&mut self, io: &mut impl Io, own: u64, output: Output, error: Option<IoError>) {
+    pub fn on_done(
+        &mut self,
+        io: &mut impl Submit,
+        own: u64,
+        output: Output,
+        error: Option<IoError>,
+    ) {
         let tenant = |index: usize| TenantId(index as u16);
         match BypassToken::decode(own) {
             BypassToken::Mark(device) => {
@@ -364,7 +370,7 @@ impl Bypass {
         self.take_rescued(io);
     }
 
-    fn take_rescued(&mut self, io: &mut impl Io) {
+    fn take_rescued(&mut self, io: &mut impl Submit) {
         for event in self.rescue.take_events() {
             match event {
                 RescueEvent::Lost { tenant, number, durable } => {
@@ -384,7 +390,7 @@ impl Bypass {
     }
 
     /// A block is rescued, or lost: reads that waited for it alone begin.
-    fn release_reads(&mut self, io: &mut impl Io, tenant: TenantId, number: u64) {
+    fn release_reads(&mut self, io: &mut impl Submit, tenant: TenantId, number: u64) {
         let (rescue, shift) = (&self.rescue, self.block_shift);
         let is_free = |request: &BlockRequest| {
             let blocks = block_numbers(request.offset, request.length, shift);
@@ -396,7 +402,7 @@ impl Bypass {
     }
 
     /// A volume's backing device has failed.
-    fn fail(&mut self, io: &mut impl Io, tenant: TenantId) {
+    fn fail(&mut self, io: &mut impl Submit, tenant: TenantId) {
         if self.volumes[tenant.index()].passage() == Passage::Fails {
             return;
         }

@@ -4,13 +4,12 @@
 //! pages. Changes of the same pages are carried out in the order in which they came; a read brings
 //! what was answered before it. Content that is lost is an error until it is overwritten whole.
 
-use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
-use super::super::under_way::OpenRequest;
+use super::super::request::{BlockAnswer, BlockOp, BlockRequest, OpenRequest};
 use super::super::volumes::{ServedVolume, covered};
 use super::lost::LostBlocks;
 use super::pieces::{Pieces, around, pages_of};
 use super::tokens::BypassToken;
-use crate::io::{Buffer, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, IoError, IoOp, Output, Submit};
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -136,11 +135,11 @@ impl PassThrough {
     /// Answers a request at once.
     pub fn answer(&mut self, request: BlockRequest, result: Result<(), IoError>) {
         self.spared.remove(&request.tag);
-        self.end(OpenRequest::new(request, 0, 0), result);
+        self.end(OpenRequest::new(request, 0), result);
     }
 
     /// Begins a request, which was checked.
-    pub fn begin(&mut self, io: &mut impl Io, mut request: BlockRequest) {
+    pub fn begin(&mut self, io: &mut impl Submit, mut request: BlockRequest) {
         let (op, tenant) = (request.op, request.tenant.index());
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
         let volume = &mut self.volumes[tenant];
@@ -159,7 +158,7 @@ impl PassThrough {
         if changes_nothing && op == BlockOp::Trim && !request.durable {
             return self.answer(request, Ok(()));
         }
-        let open = OpenRequest::new(request, 0, 0);
+        let open = OpenRequest::new(request, 0);
         let number = self.requests.insert(Passed { open, pieces, spared, behind: 0 });
         match op {
             BlockOp::Read => self.go_on(io, number),
@@ -169,7 +168,7 @@ impl PassThrough {
     }
 
     /// Begins a change, or lets it wait for earlier ones of the same pages.
-    fn begin_change(&mut self, io: &mut impl Io, tenant: usize, number: usize) {
+    fn begin_change(&mut self, io: &mut impl Submit, tenant: usize, number: usize) {
         let Some(pages) = self.requests.get(number).map(Passed::pages) else { return };
         let earlier = self.volumes[tenant].changes.iter();
         let earlier = earlier.filter_map(|other| self.requests.get(*other));
@@ -207,7 +206,7 @@ impl PassThrough {
     }
 
     /// Begins the next operation of a request, or ends it.
-    fn go_on(&mut self, io: &mut impl Io, number: usize) {
+    fn go_on(&mut self, io: &mut impl Submit, number: usize) {
         let Some(passed) = self.requests.get_mut(number) else { return };
         let file = self.volumes[passed.open.request.tenant.index()].volume.backing;
         match passed.pieces.next_op(file, &mut self.zeroes) {
@@ -219,7 +218,7 @@ impl PassThrough {
     /// An operation of a request is done; returns the tenant if its device has failed.
     pub fn on_done(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         number: usize,
         output: Output,
         error: Option<IoError>,
@@ -247,7 +246,7 @@ impl PassThrough {
     }
 
     /// All of a request is done: it is answered, or made durable before.
-    fn pieces_done(&mut self, io: &mut impl Io, number: usize) {
+    fn pieces_done(&mut self, io: &mut impl Submit, number: usize) {
         let Some(passed) = self.requests.get(number) else { return };
         match passed.open.request.op {
             BlockOp::Read | BlockOp::Flush => self.end_request(number, Ok(())),
@@ -257,7 +256,7 @@ impl PassThrough {
 
     /// A request is done, or has failed: later changes of its pages may begin. Those that are
     /// refused end at once, and so may free others.
-    fn end_changes(&mut self, io: &mut impl Io, number: usize, error: Option<IoError>) {
+    fn end_changes(&mut self, io: &mut impl Submit, number: usize, error: Option<IoError>) {
         let mut ended = vec![(number, error)];
         while let Some((number, error)) = ended.pop() {
             for freed in self.end_change(io, number, error) {
@@ -272,7 +271,7 @@ impl PassThrough {
     /// A change is done, or refused. Returns the later ones that nothing holds back any more.
     fn end_change(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         number: usize,
         error: Option<IoError>,
     ) -> Vec<usize> {
@@ -319,12 +318,12 @@ impl PassThrough {
     }
 
     /// A request waits until all that was done is durable.
-    fn sync(&mut self, io: &mut impl Io, tenant: usize, number: usize) {
+    fn sync(&mut self, io: &mut impl Submit, tenant: usize, number: usize) {
         self.volumes[tenant].unsynced.push(number);
         self.begin_sync(io, tenant);
     }
 
-    fn begin_sync(&mut self, io: &mut impl Io, tenant: usize) {
+    fn begin_sync(&mut self, io: &mut impl Submit, tenant: usize) {
         let volume = &mut self.volumes[tenant];
         if volume.syncing.is_none() && !volume.unsynced.is_empty() {
             volume.syncing = Some(std::mem::take(&mut volume.unsynced));
@@ -336,7 +335,7 @@ impl PassThrough {
     /// A sync of a tenant's device is done; returns the tenant if the device has failed.
     pub fn synced(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         tenant: TenantId,
         error: Option<IoError>,
     ) -> Option<TenantId> {
@@ -369,9 +368,8 @@ impl PassThrough {
         }
     }
 
-    fn end(&mut self, mut open: OpenRequest, result: Result<(), IoError>) {
-        open.error = result.err();
-        self.answers.push(open.answer());
+    fn end(&mut self, open: OpenRequest, result: Result<(), IoError>) {
+        self.answers.push(open.answer(result));
     }
 }
 

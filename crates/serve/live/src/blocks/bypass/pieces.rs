@@ -3,9 +3,7 @@
 //! For: requests that touch parts of pages, and devices that cannot zero. Must never know: other
 //! requests, lost content. Units: bytes, pages.
 
-use super::super::parts::{ZERO_BYTES, zeroes};
-use super::super::request::{BlockOp, BlockRequest};
-use super::super::under_way::OpenRequest;
+use super::super::request::{BlockOp, BlockRequest, OpenRequest, ZERO_BYTES, zeroes};
 use super::super::volumes::covered;
 use crate::io::{ALIGNMENT, Buffer, FileId, IoError, IoOp};
 use cachewright_types::whole_block_numbers;
@@ -247,7 +245,7 @@ mod tests {
     fn carried_out(op: BlockOp, offset: u64, length: u64) -> Vec<(bool, u64, u64)> {
         let mut request = request(op, offset, length);
         let mut pieces = Pieces::new(&mut request, 14, VOLUME, &[]);
-        let mut open = OpenRequest::new(request, 0, 0);
+        let mut open = OpenRequest::new(request, 0);
         let (mut found, mut kept) = (Vec::new(), None);
         while let Some(next) = pieces.next_op(FileId(0), &mut kept) {
             let (data, error) = match next {
@@ -294,7 +292,7 @@ mod tests {
     fn another_error_is_one_of_the_request() {
         let mut request = request(BlockOp::Zero, 0, PAGE_BYTES);
         let mut pieces = Pieces::new(&mut request, 14, VOLUME, &[]);
-        let mut open = OpenRequest::new(request, 0, 0);
+        let mut open = OpenRequest::new(request, 0);
         let ended = pieces.end_op(&mut open, Buffer::default(), Some(IoError::IO));
         assert_eq!(ended, Err(IoError::IO));
     }
@@ -304,7 +302,7 @@ mod tests {
         let mut request = request(op, bytes.start, bytes.end - bytes.start);
         request.data = Buffer::copy_of(&vec![7; request.length as usize]);
         let mut pieces = Pieces::new(&mut request, 12, VOLUME, spared);
-        let mut open = OpenRequest::new(request, 0, 0);
+        let mut open = OpenRequest::new(request, 0);
         let (mut written, mut kept) = (Vec::new(), None);
         while let Some(next) = pieces.next_op(FileId(0), &mut kept) {
             let mut data = Buffer::default();

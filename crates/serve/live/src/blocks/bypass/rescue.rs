@@ -7,7 +7,7 @@
 
 use super::super::volumes::ServedVolume;
 use super::tokens::BypassToken;
-use crate::io::{Buffer, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, IoError, IoOp, Output, Submit};
 use crate::log::DevicePage;
 use crate::log::format::data_checksum;
 use cachewright_types::TenantId;
@@ -174,7 +174,7 @@ impl Rescue {
     }
 
     /// Begins what is due.
-    pub fn advance(&mut self, io: &mut impl Io) {
+    pub fn advance(&mut self, io: &mut impl Submit) {
         for index in 0..self.volumes.len() {
             while self.volumes[index].stage == RescueStage::Writing {
                 let volume = &mut self.volumes[index];
@@ -198,7 +198,7 @@ impl Rescue {
     }
 
     /// Writes content that is in memory, or reads it from the next place; else it is lost.
-    fn go_on(&mut self, io: &mut impl Io, block: usize) {
+    fn go_on(&mut self, io: &mut impl Submit, block: usize) {
         let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
         let token = BypassToken::Rescue(block).token(self.namespace);
         if let Some(mut data) = content.memory.take() {
@@ -219,7 +219,7 @@ impl Rescue {
     /// An operation on a block is done.
     pub fn on_done(
         &mut self,
-        io: &mut impl Io,
+        io: &mut impl Submit,
         block: usize,
         output: Output,
         error: Option<IoError>,

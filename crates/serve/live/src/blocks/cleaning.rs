@@ -1,0 +1,544 @@
+//! Cleaning the log: when, which segment, and what the cleaner is told of its content.
+//!
+//! A pool of devices is cleaned when it is short of free segments. Within the conditions of the log
+//! the reclaim policy of the stack chooses the victim; the default is greedy (M. Rosenblum and J.
+//! Ousterhout, SOSP 1991). How a segment is cleaned: [`crate::log::Cleaner`]. Units: blocks,
+//! segments, shares in 1024ths.
+
+use super::capacity::{CLEAN_AHEAD, LogShape, kept_free};
+use super::content::{LogContent, StrandedBlocks};
+use super::copies::{Copies, CopyId, StoredBlock};
+use super::decisions::Decisions;
+use super::server::State;
+use super::streams::{Streams, facts};
+use super::volumes::Volumes;
+use crate::io::executor::Executor;
+use crate::io::{Buffer, IoError};
+use crate::log::format::{FooterRecord, Version, VolumeId};
+use crate::log::{
+    Appended, Cleaner, CleaningError, CleaningLoss, ContentStanding, Log, LogError, Owner, Place,
+    Segment, SegmentId, SegmentUse,
+};
+use cachewright_ftl::SegmentFacts;
+use cachewright_types::TenantId;
+use cachewright_types::measure::LossReason;
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// A segment is cleaned if at most so much of one is copied, in 1024ths, and space is won for sure.
+const WORTHWHILE: u64 = 1024 * 15 / 16;
+/// Records that are kept crowd a pool when they take more than this part of its records.
+const CROWDED: u64 = 16;
+/// Of so many segments, one more is brought free once cleaning has begun, up to a limit.
+const SEGMENTS_PER_FURTHER: usize = 64;
+const MAX_FURTHER: usize = 8;
+
+/// What the log knows of its segments.
+struct Candidates {
+    /// All segments, with what cleaning them wins.
+    segments: Vec<SegmentFacts>,
+    /// The one for which records are kept that crowd the log.
+    crowding: Option<SegmentId>,
+    /// The same, where it is being filled: it must be ended before it can be cleaned. A stream that
+    /// takes few blocks may fill one for long.
+    open: Option<SegmentId>,
+}
+
+impl Candidates {
+    /// Whether space can be won.
+    fn can_win(&self) -> bool {
+        let wins = |facts: &SegmentFacts| facts.reclaimable > 0;
+        self.crowding.is_some() || self.segments.iter().any(wins)
+    }
+}
+
+/// Cleaning a segment wins at least a page, and in segments of many pages one part of so many: the
+/// shares that are worth it and the loss at a segment's end leave more.
+const PARTS_WON: usize = 64;
+
+impl State {
+    /// Cleans a segment if a pool is short of room. A turn copies or drops one batch of blocks.
+    pub(super) fn make_space(&mut self) {
+        let pools = 0..self.content.log.set().pools();
+        self.space.short_pools = pools.filter(|pool| self.is_short(*pool)).collect();
+        if self.content.failed.is_some() || self.is_closing {
+            return;
+        }
+        if !self.may_clean() {
+            return;
+        }
+        if self.content.cleaner.is_busy() {
+            let before = self.content.cleaner.moved();
+            let (result, forgotten) = self.with_cleaner(|content, known| {
+                content.cleaner.go_on(content.log, known, content.tasks)
+            });
+            self.end_cleaning(result, forgotten);
+            self.charge_cleaning(before);
+        } else if let Some(victim) = self.victim_of_short() {
+            let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
+            obstacles.begin();
+            cleaner.begin(log, &mut self.tasks, victim);
+        } else {
+            let mut short = self.space.short_pools.iter();
+            if let Some(segment) = short.find_map(|pool| self.to_be_ended(*pool)) {
+                self.content.log.end_segment(&mut self.tasks, segment);
+            }
+        }
+    }
+
+    /// Whether cleaning may go on now: it is not bounded, it is allowed to, or it cannot wait.
+    fn may_clean(&mut self) -> bool {
+        if !self.background.is_bounded() {
+            return true;
+        }
+        let mut short = self.space.short_pools.iter();
+        self.background.may_go_on(self.now_ns) || short.any(|pool| self.is_urgent(*pool))
+    }
+
+    /// What cleaning has copied counts as work beside clients; `before`: blocks before that.
+    fn charge_cleaning(&mut self, before: u64) {
+        let copied = self.content.cleaner.moved() - before;
+        if self.background.is_bounded() && copied > 0 {
+            self.background.charge(copied << self.block_shift, self.now_ns);
+        }
+    }
+
+    /// The segment to be cleaned, if a pool is short of room: for the one with the fewest free
+    /// segments in which one can be cleaned.
+    fn victim_of_short(&mut self) -> Option<SegmentId> {
+        let mut short: Vec<usize> = self.space.short_pools.iter().copied().collect();
+        short.sort_by_key(|pool| self.content.log.free_segments(*pool));
+        short.into_iter().find_map(|pool| self.victim(pool))
+    }
+
+    /// Lets the cleaner work; returns what it gives, and the blocks that are to be forgotten.
+    fn with_cleaner<R>(
+        &mut self,
+        work: impl FnOnce(&mut CleanerParts<'_>, &mut ContentOwner<'_>) -> R,
+    ) -> (R, Vec<ForgottenBlock>) {
+        let LogContent { cleaner, log, streams, copies, stranded, leaving, .. } = &mut self.content;
+        let mut known = ContentOwner {
+            decisions: &self.decisions,
+            volumes: &self.volumes,
+            streams,
+            copies,
+            stranded,
+            leaving,
+            forgotten: Vec::new(),
+        };
+        let mut parts = CleanerParts { cleaner, log, tasks: &mut self.tasks };
+        let result = work(&mut parts, &mut known);
+        (result, known.forgotten)
+    }
+
+    /// The cleaner's records were read.
+    pub(super) fn cleaner_records(&mut self, records: Result<Vec<FooterRecord>, IoError>) {
+        if self.content.failed.is_some() || self.is_closing {
+            return;
+        }
+        let (result, forgotten) = self.with_cleaner(|content, known| {
+            content.cleaner.records(content.log, known, content.tasks, records)
+        });
+        self.end_cleaning(result, forgotten);
+    }
+
+    /// A block of the segment that is cleaned was read.
+    pub(super) fn cleaner_read(&mut self, caller: u64, data: Buffer, result: Result<(), IoError>) {
+        if self.content.failed.is_some() || self.is_closing {
+            return;
+        }
+        let before = self.content.cleaner.moved();
+        let (result, forgotten) = self.with_cleaner(|content, known| {
+            content.cleaner.read(content.log, known, content.tasks, caller, data, result)
+        });
+        self.end_cleaning(result, forgotten);
+        self.charge_cleaning(before);
+    }
+
+    /// What the cleaner has copied is durable.
+    pub(super) fn cleaner_settled(&mut self, result: Result<(), LogError>) {
+        let LogContent { cleaner, log, streams, failed, .. } = &mut self.content;
+        // A record may be missing that takes content away: no segment is emptied any more.
+        if failed.is_none() && cleaner.settled(log, &mut self.tasks, result).is_ok() {
+            streams.schemes.end(true, log.clock());
+            self.counts.cleaned += 1;
+            self.note_cleaned();
+        }
+    }
+
+    /// Notes that a segment was cleaned, for the end of cleaning that frees nothing. While requests
+    /// are under way more may be won by what they do.
+    fn note_cleaned(&mut self) {
+        if !self.is_quiet() {
+            return self.content.obstacles.note_change();
+        }
+        let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
+        let pool = log.set().pool(cleaner.victim());
+        let free = log.segments().filter(|(id, segment)| {
+            let is_free = matches!(segment.usage, SegmentUse::Free | SegmentUse::Emptied);
+            is_free && log.set().pool(*id) == pool
+        });
+        let enough =
+            log.set().segments_of(pool) + PARTS_WON.min(log.set().segment_pages() as usize);
+        obstacles.note_cleaned(pool, enough, free.count());
+    }
+
+    /// Blocks are forgotten that the cleaner could not read, or that are cold; then it goes on. A
+    /// full log is no error: the cleaner goes on when a segment is free; a segment that cannot be
+    /// read stays as it is.
+    fn end_cleaning(
+        &mut self,
+        mut result: Result<(), CleaningError>,
+        mut forgotten: Vec<ForgottenBlock>,
+    ) {
+        loop {
+            let LogContent { cleaner, log, streams, obstacles, .. } = &mut self.content;
+            obstacles.note(cleaner.victim(), result);
+            if result == Err(CleaningError::Unreadable) {
+                streams.schemes.end(false, log.clock());
+            }
+            if forgotten.is_empty() {
+                return;
+            }
+            // Their copies end, so that the cleaner finds their content dead.
+            forgotten.into_iter().for_each(|block| self.forget(block));
+            if self.content.failed.is_some() || !self.content.cleaner.is_busy() {
+                return;
+            }
+            (result, forgotten) = self.with_cleaner(|content, known| {
+                content.cleaner.go_on(content.log, known, content.tasks)
+            });
+        }
+    }
+
+    /// Forgets a block whose clean content is not moved. Its leaving is in the log before its
+    /// segment is emptied: an older copy of it must not be found again.
+    fn forget(&mut self, block: ForgottenBlock) {
+        let ForgottenBlock { tenant, number, loss } = block;
+        let volume = self.volumes.id(tenant);
+        let reason = match loss {
+            CleaningLoss::Damaged => LossReason::Device,
+            CleaningLoss::Cold => LossReason::Cleaning,
+        };
+        match loss {
+            CleaningLoss::Damaged => self.counts.damaged_clean += 1,
+            CleaningLoss::Cold => self.counts.dropped += 1,
+        }
+        match self.content.stranded.remove(&(volume, number)) {
+            Some(found) => {
+                self.content.log.note_dead(found.place);
+                let version = Version::last(self.decisions.in_log(self.decisions.made()));
+                self.content.note_gone(tenant, volume, number..number + 1, version);
+            }
+            None => self.lose(tenant, number, reason),
+        }
+    }
+}
+
+/// What the cleaner works on.
+struct CleanerParts<'a> {
+    cleaner: &'a mut Cleaner,
+    log: &'a mut Log,
+    tasks: &'a mut Executor,
+}
+
+impl State {
+    /// Whether a pool is to be cleaned. Once it is short of free segments, it stays so until a few
+    /// more are free than made it short. Cleaning that is bounded begins earlier, by as many.
+    pub(super) fn is_short(&self, pool: usize) -> bool {
+        let log = &self.content.log;
+        let further = (log.set().segments_of(pool) / SEGMENTS_PER_FURTHER).min(MAX_FURTHER);
+        let early = if self.background.is_bounded() { further } else { 0 };
+        let low = self.low_mark() + early;
+        let mark = if self.space.short_pools.contains(&pool) { low + further } else { low };
+        self.waits_for(pool) || log.free_segments(pool) <= mark
+    }
+
+    /// Whether cleaning a pool cannot wait.
+    pub(super) fn is_urgent(&self, pool: usize) -> bool {
+        self.waits_for(pool) || self.content.log.free_segments(pool) <= self.low_mark()
+    }
+
+    /// Free segments at which a pool is short of them.
+    fn low_mark(&self) -> usize {
+        kept_free(&self.content.log.settings()) + CLEAN_AHEAD
+    }
+
+    /// Whether a segment can be cleaned with gain for a pool.
+    pub(super) fn can_clean(&self, pool: usize) -> bool {
+        if self.content.obstacles.is_fruitless(pool) {
+            return false;
+        }
+        let found = self.candidates(pool);
+        found.can_win() || found.open.is_some()
+    }
+
+    /// The segment to be ended so that a pool can be cleaned, where nothing else can be.
+    pub(super) fn to_be_ended(&self, pool: usize) -> Option<SegmentId> {
+        let found = self.candidates(pool);
+        let is_fruitless = self.content.obstacles.is_fruitless(pool);
+        found.open.filter(|_| !found.can_win() && !is_fruitless)
+    }
+
+    /// The segment to be cleaned for a pool: of its own that win space the choice of the reclaim
+    /// policy. Where records that take content away crowd the pool, it is the one for which they
+    /// are kept: that with the oldest content of all pools.
+    pub(super) fn victim(&mut self, pool: usize) -> Option<SegmentId> {
+        if self.content.obstacles.is_fruitless(pool) {
+            return None;
+        }
+        let candidates = self.candidates(pool);
+        if !candidates.can_win() {
+            return None;
+        }
+        let Candidates { segments, crowding, .. } = candidates;
+        let log = &self.content.log;
+        let (free, clock) = (log.free_segments(pool) as u32, log.clock());
+        let schemes = &mut self.content.streams.schemes;
+        schemes.look(&segments);
+        let victim = crowding.or_else(|| schemes.choose(free, clock).map(SegmentId))?;
+        schemes.begin(victim.0, clock);
+        Some(victim)
+    }
+
+    fn candidates(&self, pool: usize) -> Candidates {
+        let log = &self.content.log;
+        let (set, settings) = (log.set(), log.settings());
+        let shape = LogShape::new(set, &settings);
+        let oldest = log.segments().min_by_key(|(id, segment)| (segment.oldest, *id));
+        let mut kept_records = 0;
+        let cleanable = |id: SegmentId, segment: &Segment| {
+            segment.usage == SegmentUse::Sealed && !self.content.obstacles.is_damaged(id)
+        };
+        let mut won = |(id, segment): (SegmentId, &Segment)| {
+            if !cleanable(id, segment) || set.pool(id) != pool {
+                return facts(id, segment, 0);
+            }
+            let (records, newest) = segment.notes;
+            let needed = oldest.is_some_and(|(_, oldest)| oldest.oldest <= newest);
+            let kept = if needed { records } else { 0 };
+            kept_records += u64::from(kept);
+            let cost = shape.copied_share(segment.live, kept);
+            let won = u64::from(shape.max_blocks) * 1024_u64.saturating_sub(cost) / 1024;
+            let gains = cost <= WORTHWHILE && shape.gains(segment.live, kept);
+            let won = if gains { won.max(1) as u32 } else { 0 };
+            facts(id, segment, won)
+        };
+        let segments = log.segments().map(&mut won).collect();
+        let records = set.segments_of(pool) * set.max_records();
+        let crowded = kept_records * CROWDED > records as u64;
+        let last = Version::last(self.decisions.in_log(self.decisions.made()));
+        let oldest = oldest.filter(|(_, segment)| crowded && segment.oldest < last);
+        let crowding = oldest.filter(|(id, segment)| cleanable(*id, segment));
+        let open = oldest.filter(|(_, segment)| segment.usage == SegmentUse::Begun);
+        let [crowding, open] = [crowding, open].map(|found| found.map(|(id, _)| id));
+        Candidates { segments, crowding, open }
+    }
+}
+
+/// A block whose clean content is not moved, and why.
+pub struct ForgottenBlock {
+    pub tenant: TenantId,
+    pub number: u64,
+    pub loss: CleaningLoss,
+}
+
+/// What the cleaner asks about.
+pub struct ContentOwner<'a> {
+    pub decisions: &'a Decisions,
+    pub volumes: &'a Volumes,
+    pub streams: &'a mut Streams,
+    pub copies: &'a mut Copies,
+    pub stranded: &'a mut StrandedBlocks,
+    pub leaving: &'a HashSet<Place, FixedState>,
+    pub forgotten: Vec<ForgottenBlock>,
+}
+
+impl ContentOwner<'_> {
+    fn cached(&self, tenant: TenantId, number: u64) -> Option<CopyId> {
+        self.copies.find(&self.decisions.cache.find(tenant, number)?)
+    }
+}
+
+impl Owner for ContentOwner<'_> {
+    fn standing(&self, volume: VolumeId, number: u64, place: Place) -> ContentStanding {
+        let Some(tenant) = self.volumes.tenant(volume) else { return ContentStanding::Dead };
+        let here = |id| self.copies.stored(id).filter(|stored| stored.place == place);
+        if let Some(copy) = self.cached(tenant, number)
+            && let Some(stored) = here(copy)
+        {
+            return match stored.dirty {
+                _ if self.copies.is_changing(copy) => ContentStanding::Changing,
+                true => ContentStanding::Dirty,
+                false => ContentStanding::Clean,
+            };
+        }
+        let mut departing = self.copies.leaving(tenant, number..number + 1);
+        if let Some(found) = self.stranded.get(&(volume, number))
+            && found.place == place
+        {
+            // A copy would be newer than what is on its way to the log.
+            let newer = self.cached(tenant, number).is_some();
+            return match found.dirty {
+                _ if newer || departing.next().is_some() => ContentStanding::Changing,
+                true => ContentStanding::Dirty,
+                false => ContentStanding::Clean,
+            };
+        }
+        let still_read = departing.any(|copy| here(copy).is_some());
+        if still_read || self.leaving.contains(&place) {
+            ContentStanding::Changing
+        } else {
+            ContentStanding::Dead
+        }
+    }
+
+    fn moved(&mut self, volume: VolumeId, number: u64, from: Place, to: &Appended) {
+        let Some(tenant) = self.volumes.tenant(volume) else { return };
+        let version = Version::last(self.last_decision());
+        self.copies.note_moved(from, to);
+        if let Some(copy) = self.cached(tenant, number)
+            && self.copies.stored(copy).is_some_and(|stored| stored.place == from)
+        {
+            self.copies.moved(copy, to, version);
+        } else if let Some(found) = self.stranded.get_mut(&(volume, number)) {
+            (found.place, found.version) = (to.place, version);
+        }
+    }
+
+    fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool {
+        let Some(tenant) = self.volumes.tenant(volume) else { return false };
+        self.copies.leaving(tenant, blocks).next().is_some()
+    }
+
+    fn stream(&mut self, log: &Log, volume: VolumeId, number: u64, from: Place) -> usize {
+        let tenant = self.volumes.tenant(volume);
+        let copy = tenant.and_then(|tenant| self.cached(tenant, number));
+        let lies_there =
+            |id: &_| self.copies.stored(*id).is_some_and(|stored| stored.place == from);
+        let copy = copy.filter(lies_there);
+        self.streams.of_moved(log, copy, from)
+    }
+
+    /// A block that was not read since it was stored or moved has won nothing by its stay: it is
+    /// fetched again if it is wanted. Content that only the log has is never cold.
+    fn is_cold(&self, volume: VolumeId, number: u64, place: Place) -> bool {
+        let Some(tenant) = self.volumes.tenant(volume) else { return false };
+        let stored = self.cached(tenant, number).and_then(|copy| self.copies.stored(copy));
+        let unread =
+            |stored: StoredBlock| stored.place == place && !stored.dirty && !stored.was_read;
+        self.streams.drops_cold
+            && stored.is_some_and(unread)
+            && !self.decisions.is_dirty(tenant, number)
+    }
+
+    fn forget(&mut self, volume: VolumeId, number: u64, loss: CleaningLoss) {
+        let tenant = self.volumes.tenant(volume);
+        self.forgotten.extend(tenant.map(|tenant| ForgottenBlock { tenant, number, loss }));
+    }
+
+    fn last_decision(&self) -> u64 {
+        self.decisions.in_log(self.decisions.made())
+    }
+}
+
+/// The obstacles; see the top of the file.
+#[derive(Debug, Default)]
+pub struct CleaningObstacles {
+    /// The cleaner has found no room for what it copies.
+    is_blocked: bool,
+    /// Segments that cannot be cleaned, because their records cannot be read.
+    damaged: BTreeSet<SegmentId>,
+    /// How far the cleaning of each pool is since the last decision.
+    rounds: BTreeMap<usize, CleaningRound>,
+}
+
+/// So many segments cleaned one after the other that at least one more should be free, while
+/// nothing else changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct CleaningRound {
+    /// Segments that were cleaned in it.
+    cleaned: usize,
+    /// Free segments at its start.
+    free: usize,
+    /// A round has freed nothing: the pool is not cleaned before something else changes.
+    is_fruitless: bool,
+}
+
+impl CleaningObstacles {
+    /// Another segment is cleaned.
+    pub fn begin(&mut self) {
+        self.is_blocked = false;
+    }
+
+    /// The cleaner has worked on a segment.
+    pub fn note(&mut self, segment: SegmentId, result: Result<(), CleaningError>) {
+        if result == Err(CleaningError::Unreadable) {
+            self.damaged.insert(segment);
+        }
+        self.is_blocked = matches!(result, Err(CleaningError::Log(_)));
+    }
+
+    /// Whether the cleaner cannot go on by itself.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// A segment of a pool was cleaned while no request was under way; so many are free or on their
+    /// way to be. After `enough` of them one more should be.
+    pub fn note_cleaned(&mut self, pool: usize, enough: usize, free: usize) {
+        let start = CleaningRound { cleaned: 0, free, is_fruitless: false };
+        let round = self.rounds.entry(pool).or_insert(start);
+        round.cleaned += 1;
+        if round.cleaned > enough {
+            *round = CleaningRound { is_fruitless: free <= round.free, ..start };
+        }
+    }
+
+    /// Something has changed besides cleaning: more may be won now.
+    pub fn note_change(&mut self) {
+        self.rounds.clear();
+    }
+
+    /// Whether cleaning a pool has freed nothing for as long as it should take to free a segment.
+    pub fn is_fruitless(&self, pool: usize) -> bool {
+        self.rounds.get(&pool).is_some_and(|round| round.is_fruitless)
+    }
+
+    /// Whether a segment cannot be cleaned.
+    pub fn is_damaged(&self, segment: SegmentId) -> bool {
+        self.damaged.contains(&segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::LogError;
+
+    #[test]
+    fn a_round_that_frees_nothing_ends_cleaning_until_something_changes() {
+        let mut obstacles = CleaningObstacles::default();
+        for cleaned in 0..10 {
+            obstacles.note_cleaned(1, 4, 3 + cleaned / 3);
+            assert!(!obstacles.is_fruitless(1), "segments are won");
+        }
+        (0..10).for_each(|_| obstacles.note_cleaned(1, 4, 5));
+        assert!(obstacles.is_fruitless(1) && !obstacles.is_fruitless(0));
+        obstacles.note_change();
+        assert!(!obstacles.is_fruitless(1));
+    }
+
+    #[test]
+    fn a_full_log_blocks_and_damage_stays() {
+        let mut obstacles = CleaningObstacles::default();
+        obstacles.note(SegmentId(3), Err(CleaningError::Log(LogError::Full)));
+        assert!(obstacles.is_blocked() && !obstacles.is_damaged(SegmentId(3)));
+        obstacles.note(SegmentId(4), Err(CleaningError::Unreadable));
+        obstacles.begin();
+        obstacles.note(SegmentId(5), Ok(()));
+        assert!(!obstacles.is_blocked() && obstacles.is_damaged(SegmentId(4)));
+    }
+}
