@@ -2,22 +2,21 @@
 //!
 //! A pool of devices is cleaned when it is short of free segments. Within the conditions of the log
 //! the reclaim policy of the stack chooses the victim; the default is greedy (M. Rosenblum and J.
-//! Ousterhout, SOSP 1991). How a segment is cleaned: [`crate::log::Cleaner`]. Units: blocks,
+//! Ousterhout, SOSP 1991). How a segment is cleaned: [`crate::log::clean`]. Units: blocks,
 //! segments, shares in 1024ths.
 
 use super::capacity::{CLEAN_AHEAD, LogShape, kept_free};
 use super::content::{LogContent, StrandedBlocks};
 use super::copies::{Copies, CopyId, StoredBlock};
 use super::decisions::Decisions;
-use super::server::State;
+use super::server::{Engine, Procedure, State};
 use super::streams::{Streams, facts};
 use super::volumes::Volumes;
 use crate::io::executor::Executor;
-use crate::io::{Buffer, IoError};
-use crate::log::format::{FooterRecord, Version, VolumeId};
+use crate::log::format::{Version, VolumeId};
 use crate::log::{
-    Appended, Cleaner, CleaningError, CleaningLoss, ContentStanding, Log, LogError, Owner, Place,
-    Segment, SegmentId, SegmentUse,
+    Appended, CleaningError, CleaningLoss, CleaningSite, ContentStanding, Log, Owner, Place,
+    Segment, SegmentId, SegmentUse, clean,
 };
 use cachewright_ftl::SegmentFacts;
 use cachewright_types::TenantId;
@@ -58,28 +57,99 @@ impl Candidates {
 /// shares that are worth it and the loss at a segment's end leave more.
 const PARTS_WON: usize = 64;
 
+/// What is cleaned, and how far that is.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    /// The segment that is being cleaned.
+    victim: Option<SegmentId>,
+    /// Blocks that were moved so far.
+    moved: u64,
+    /// What keeps it from going on.
+    pub obstacles: CleaningObstacles,
+}
+
+impl Cleaner {
+    /// Whether a segment is being cleaned.
+    pub fn is_busy(&self) -> bool {
+        self.victim.is_some()
+    }
+
+    /// Blocks that were moved so far.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+}
+
+impl Engine {
+    /// Cleans a segment.
+    pub(super) async fn clean(self, victim: SegmentId) {
+        let result = clean(&self, victim).await;
+        self.with(|state| state.end_cleaning(victim, result));
+    }
+}
+
+/// What is begun for the cleaner counts as work beside clients.
+impl CleaningSite for Engine {
+    fn with<R>(&self, work: impl FnOnce(&mut Log, &mut Executor, &mut dyn Owner) -> R) -> R {
+        Engine::with(self, |state| {
+            let before = state.content.cleaner.moved;
+            let LogContent { cleaner, log, streams, copies, stranded, leaving, .. } =
+                &mut state.content;
+            let mut owner = ContentOwner {
+                decisions: &state.decisions,
+                volumes: &state.volumes,
+                streams,
+                copies,
+                stranded,
+                leaving,
+                moved: &mut cleaner.moved,
+                forgotten: Vec::new(),
+            };
+            let result = work(log, &mut state.tasks, &mut owner);
+            // Their copies end, so that the cleaner finds their content dead.
+            let forgotten = owner.forgotten;
+            forgotten.into_iter().for_each(|block| state.forget(block));
+            state.charge_cleaning(before);
+            result
+        })
+    }
+
+    async fn goes_on(&self) -> bool {
+        loop {
+            let (ends, goes_on, advanced) = Engine::with(self, |state| {
+                let ends = state.content.failed.is_some() || state.is_closing;
+                (ends, state.may_clean(), state.advanced.clone())
+            });
+            if ends || goes_on {
+                return !ends;
+            }
+            advanced.wait().await;
+        }
+    }
+
+    async fn waits(&self, room: bool) -> bool {
+        let advanced = Engine::with(self, |state| {
+            state.content.cleaner.obstacles.is_blocked = room;
+            state.advanced.clone()
+        });
+        advanced.wait().await;
+        Engine::with(self, |state| state.content.cleaner.obstacles.is_blocked = false);
+        self.goes_on().await
+    }
+}
+
 impl State {
-    /// Cleans a segment if a pool is short of room. A turn copies or drops one batch of blocks.
+    /// Begins to clean a segment if a pool is short of room.
     pub(super) fn make_space(&mut self) {
         let pools = 0..self.content.log.set().pools();
         self.space.short_pools = pools.filter(|pool| self.is_short(*pool)).collect();
-        if self.content.failed.is_some() || self.is_closing {
+        let ends = self.content.failed.is_some() || self.is_closing;
+        if ends || self.content.cleaner.is_busy() || !self.may_clean() {
             return;
         }
-        if !self.may_clean() {
-            return;
-        }
-        if self.content.cleaner.is_busy() {
-            let before = self.content.cleaner.moved();
-            let (result, forgotten) = self.with_cleaner(|content, known| {
-                content.cleaner.go_on(content.log, known, content.tasks)
-            });
-            self.end_cleaning(result, forgotten);
-            self.charge_cleaning(before);
-        } else if let Some(victim) = self.victim_of_short() {
-            let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
-            obstacles.begin();
-            cleaner.begin(log, &mut self.tasks, victim);
+        if let Some(victim) = self.victim_of_short() {
+            self.content.cleaner.victim = Some(victim);
+            self.begun.push(Procedure::Clean(victim));
         } else {
             let mut short = self.space.short_pools.iter();
             if let Some(segment) = short.find_map(|pool| self.to_be_ended(*pool)) {
@@ -89,7 +159,7 @@ impl State {
     }
 
     /// Whether cleaning may go on now: it is not bounded, it is allowed to, or it cannot wait.
-    fn may_clean(&mut self) -> bool {
+    fn may_clean(&self) -> bool {
         if !self.background.is_bounded() {
             return true;
         }
@@ -99,7 +169,7 @@ impl State {
 
     /// What cleaning has copied counts as work beside clients; `before`: blocks before that.
     fn charge_cleaning(&mut self, before: u64) {
-        let copied = self.content.cleaner.moved() - before;
+        let copied = self.content.cleaner.moved - before;
         if self.background.is_bounded() && copied > 0 {
             self.background.charge(copied << self.block_shift, self.now_ns);
         }
@@ -113,104 +183,39 @@ impl State {
         short.into_iter().find_map(|pool| self.victim(pool))
     }
 
-    /// Lets the cleaner work; returns what it gives, and the blocks that are to be forgotten.
-    fn with_cleaner<R>(
-        &mut self,
-        work: impl FnOnce(&mut CleanerParts<'_>, &mut ContentOwner<'_>) -> R,
-    ) -> (R, Vec<ForgottenBlock>) {
-        let LogContent { cleaner, log, streams, copies, stranded, leaving, .. } = &mut self.content;
-        let mut known = ContentOwner {
-            decisions: &self.decisions,
-            volumes: &self.volumes,
-            streams,
-            copies,
-            stranded,
-            leaving,
-            forgotten: Vec::new(),
-        };
-        let mut parts = CleanerParts { cleaner, log, tasks: &mut self.tasks };
-        let result = work(&mut parts, &mut known);
-        (result, known.forgotten)
-    }
-
-    /// The cleaner's records were read.
-    pub(super) fn cleaner_records(&mut self, records: Result<Vec<FooterRecord>, IoError>) {
-        if self.content.failed.is_some() || self.is_closing {
-            return;
-        }
-        let (result, forgotten) = self.with_cleaner(|content, known| {
-            content.cleaner.records(content.log, known, content.tasks, records)
-        });
-        self.end_cleaning(result, forgotten);
-    }
-
-    /// A block of the segment that is cleaned was read.
-    pub(super) fn cleaner_read(&mut self, caller: u64, data: Buffer, result: Result<(), IoError>) {
-        if self.content.failed.is_some() || self.is_closing {
-            return;
-        }
-        let before = self.content.cleaner.moved();
-        let (result, forgotten) = self.with_cleaner(|content, known| {
-            content.cleaner.read(content.log, known, content.tasks, caller, data, result)
-        });
-        self.end_cleaning(result, forgotten);
-        self.charge_cleaning(before);
-    }
-
-    /// What the cleaner has copied is durable.
-    pub(super) fn cleaner_settled(&mut self, result: Result<(), LogError>) {
-        let LogContent { cleaner, log, streams, failed, .. } = &mut self.content;
-        // A record may be missing that takes content away: no segment is emptied any more.
-        if failed.is_none() && cleaner.settled(log, &mut self.tasks, result).is_ok() {
-            streams.schemes.end(true, log.clock());
-            self.counts.cleaned += 1;
-            self.note_cleaned();
+    /// Cleaning a segment has ended: it is free, or stays as it is.
+    fn end_cleaning(&mut self, victim: SegmentId, result: Result<(), CleaningError>) {
+        let LogContent { cleaner, log, streams, .. } = &mut self.content;
+        cleaner.victim = None;
+        match result {
+            Ok(()) => {
+                streams.schemes.end(true, log.clock());
+                self.counts.cleaned += 1;
+                self.note_cleaned(victim);
+            }
+            Err(CleaningError::Unreadable) => {
+                cleaner.obstacles.damaged.insert(victim);
+                streams.schemes.end(false, log.clock());
+            }
+            Err(CleaningError::Log(_) | CleaningError::Ended) => {}
         }
     }
 
     /// Notes that a segment was cleaned, for the end of cleaning that frees nothing. While requests
     /// are under way more may be won by what they do.
-    fn note_cleaned(&mut self) {
+    fn note_cleaned(&mut self, victim: SegmentId) {
         if !self.is_quiet() {
-            return self.content.obstacles.note_change();
+            return self.content.cleaner.obstacles.note_change();
         }
-        let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
-        let pool = log.set().pool(cleaner.victim());
+        let LogContent { cleaner, log, .. } = &mut self.content;
+        let pool = log.set().pool(victim);
         let free = log.segments().filter(|(id, segment)| {
             let is_free = matches!(segment.usage, SegmentUse::Free | SegmentUse::Emptied);
             is_free && log.set().pool(*id) == pool
         });
         let enough =
             log.set().segments_of(pool) + PARTS_WON.min(log.set().segment_pages() as usize);
-        obstacles.note_cleaned(pool, enough, free.count());
-    }
-
-    /// Blocks are forgotten that the cleaner could not read, or that are cold; then it goes on. A
-    /// full log is no error: the cleaner goes on when a segment is free; a segment that cannot be
-    /// read stays as it is.
-    fn end_cleaning(
-        &mut self,
-        mut result: Result<(), CleaningError>,
-        mut forgotten: Vec<ForgottenBlock>,
-    ) {
-        loop {
-            let LogContent { cleaner, log, streams, obstacles, .. } = &mut self.content;
-            obstacles.note(cleaner.victim(), result);
-            if result == Err(CleaningError::Unreadable) {
-                streams.schemes.end(false, log.clock());
-            }
-            if forgotten.is_empty() {
-                return;
-            }
-            // Their copies end, so that the cleaner finds their content dead.
-            forgotten.into_iter().for_each(|block| self.forget(block));
-            if self.content.failed.is_some() || !self.content.cleaner.is_busy() {
-                return;
-            }
-            (result, forgotten) = self.with_cleaner(|content, known| {
-                content.cleaner.go_on(content.log, known, content.tasks)
-            });
-        }
+        cleaner.obstacles.note_cleaned(pool, enough, free.count());
     }
 
     /// Forgets a block whose clean content is not moved. Its leaving is in the log before its
@@ -237,13 +242,6 @@ impl State {
     }
 }
 
-/// What the cleaner works on.
-struct CleanerParts<'a> {
-    cleaner: &'a mut Cleaner,
-    log: &'a mut Log,
-    tasks: &'a mut Executor,
-}
-
 impl State {
     /// Whether a pool is to be cleaned. Once it is short of free segments, it stays so until a few
     /// more are free than made it short. Cleaning that is bounded begins earlier, by as many.
@@ -268,7 +266,7 @@ impl State {
 
     /// Whether a segment can be cleaned with gain for a pool.
     pub(super) fn can_clean(&self, pool: usize) -> bool {
-        if self.content.obstacles.is_fruitless(pool) {
+        if self.content.cleaner.obstacles.is_fruitless(pool) {
             return false;
         }
         let found = self.candidates(pool);
@@ -278,7 +276,7 @@ impl State {
     /// The segment to be ended so that a pool can be cleaned, where nothing else can be.
     pub(super) fn to_be_ended(&self, pool: usize) -> Option<SegmentId> {
         let found = self.candidates(pool);
-        let is_fruitless = self.content.obstacles.is_fruitless(pool);
+        let is_fruitless = self.content.cleaner.obstacles.is_fruitless(pool);
         found.open.filter(|_| !found.can_win() && !is_fruitless)
     }
 
@@ -286,7 +284,7 @@ impl State {
     /// policy. Where records that take content away crowd the pool, it is the one for which they
     /// are kept: that with the oldest content of all pools.
     pub(super) fn victim(&mut self, pool: usize) -> Option<SegmentId> {
-        if self.content.obstacles.is_fruitless(pool) {
+        if self.content.cleaner.obstacles.is_fruitless(pool) {
             return None;
         }
         let candidates = self.candidates(pool);
@@ -310,7 +308,7 @@ impl State {
         let oldest = log.segments().min_by_key(|(id, segment)| (segment.oldest, *id));
         let mut kept_records = 0;
         let cleanable = |id: SegmentId, segment: &Segment| {
-            segment.usage == SegmentUse::Sealed && !self.content.obstacles.is_damaged(id)
+            segment.usage == SegmentUse::Sealed && !self.content.cleaner.obstacles.is_damaged(id)
         };
         let mut won = |(id, segment): (SegmentId, &Segment)| {
             if !cleanable(id, segment) || set.pool(id) != pool {
@@ -353,6 +351,8 @@ pub struct ContentOwner<'a> {
     pub copies: &'a mut Copies,
     pub stranded: &'a mut StrandedBlocks,
     pub leaving: &'a HashSet<Place, FixedState>,
+    /// Blocks that were moved so far.
+    pub moved: &'a mut u64,
     pub forgotten: Vec<ForgottenBlock>,
 }
 
@@ -396,6 +396,7 @@ impl Owner for ContentOwner<'_> {
     }
 
     fn moved(&mut self, volume: VolumeId, number: u64, from: Place, to: &Appended) {
+        *self.moved += 1;
         let Some(tenant) = self.volumes.tenant(volume) else { return };
         let version = Version::last(self.last_decision());
         self.copies.note_moved(from, to);
@@ -444,7 +445,7 @@ impl Owner for ContentOwner<'_> {
     }
 }
 
-/// The obstacles; see the top of the file.
+/// What keeps the cleaner from going on, and from cleaning some segments at all.
 #[derive(Debug, Default)]
 pub struct CleaningObstacles {
     /// The cleaner has found no room for what it copies.
@@ -468,19 +469,6 @@ struct CleaningRound {
 }
 
 impl CleaningObstacles {
-    /// Another segment is cleaned.
-    pub fn begin(&mut self) {
-        self.is_blocked = false;
-    }
-
-    /// The cleaner has worked on a segment.
-    pub fn note(&mut self, segment: SegmentId, result: Result<(), CleaningError>) {
-        if result == Err(CleaningError::Unreadable) {
-            self.damaged.insert(segment);
-        }
-        self.is_blocked = matches!(result, Err(CleaningError::Log(_)));
-    }
-
     /// Whether the cleaner cannot go on by itself.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked
@@ -516,7 +504,6 @@ impl CleaningObstacles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::LogError;
 
     #[test]
     fn a_round_that_frees_nothing_ends_cleaning_until_something_changes() {
@@ -529,16 +516,5 @@ mod tests {
         assert!(obstacles.is_fruitless(1) && !obstacles.is_fruitless(0));
         obstacles.note_change();
         assert!(!obstacles.is_fruitless(1));
-    }
-
-    #[test]
-    fn a_full_log_blocks_and_damage_stays() {
-        let mut obstacles = CleaningObstacles::default();
-        obstacles.note(SegmentId(3), Err(CleaningError::Log(LogError::Full)));
-        assert!(obstacles.is_blocked() && !obstacles.is_damaged(SegmentId(3)));
-        obstacles.note(SegmentId(4), Err(CleaningError::Unreadable));
-        obstacles.begin();
-        obstacles.note(SegmentId(5), Ok(()));
-        assert!(!obstacles.is_blocked() && obstacles.is_damaged(SegmentId(4)));
     }
 }

@@ -3,21 +3,18 @@
 //! For: what is appended to the log, and where it lies afterwards. Must never know: requests,
 //! backing devices, policies. Units: bytes, blocks, numbers of groups.
 
-use super::cleaning::CleaningObstacles;
+use super::cleaning::Cleaner;
 use super::copies::{ContentOrigin, Copies, CopyId, StoredBlock};
 use super::streams::Streams;
 use crate::io::executor::Executor;
 use crate::io::{Buffer, IoError};
 use crate::log::format::{LogRecordKind, Version, VolumeId, data_checksum};
-use crate::log::{self, Cleaner, Log, LogEntry, LogError, Place, cleaning_batch};
+use crate::log::{self, Log, LogEntry, LogError, Place};
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// The first caller of the cleaner; smaller ones are operations that procedures wait for.
-pub const CLEANER: u64 = 1 << 40;
 
 /// Content that is not cached and stays in the log: dirty content that could not be written back,
 /// and at a start any that is not dropped yet.
@@ -55,10 +52,8 @@ pub struct LogBlock {
 pub struct LogContent {
     /// The log.
     pub log: Log,
-    /// Cleans its segments.
+    /// Which of its segments is cleaned.
     pub cleaner: Cleaner,
-    /// What keeps it from going on.
-    pub obstacles: CleaningObstacles,
     /// Which stream of it takes a block.
     pub streams: Streams,
     /// The copies of cached blocks, whose content it has.
@@ -123,12 +118,9 @@ impl FreshGone {
 impl LogContent {
     /// The content of a log, in streams.
     pub fn new(log: Log, streams: Streams, tasks: Executor) -> LogContent {
-        let settings = log.settings();
-        let batch = cleaning_batch(settings.moved_streams, log.set().block_pages());
         LogContent {
             log,
-            cleaner: Cleaner::new(settings.streams - 1, batch, CLEANER),
-            obstacles: CleaningObstacles::default(),
+            cleaner: Cleaner::default(),
             streams,
             copies: Copies::default(),
             zeroed: HashMap::default(),

@@ -177,7 +177,7 @@ impl State {
 
     /// Ends an interval.
     fn divide(&mut self) {
-        self.content.obstacles.note_change();
+        self.content.cleaner.obstacles.note_change();
         let plan = self.decisions.divide();
         self.carry_in_pieces(plan);
     }

@@ -454,7 +454,7 @@ impl State {
             self.counts.damaged_dirty += 1;
             return self.answers.refuse(&request, IoError::IO);
         }
-        self.content.obstacles.note_change();
+        self.content.cleaner.obstacles.note_change();
         let (op, tenant) = (request.op, request.tenant);
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, reserved);

@@ -9,7 +9,7 @@
 use super::answers::BlockAnswers;
 use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
-use super::content::{CLEANER, LogContent};
+use super::content::LogContent;
 use super::copies::CopyId;
 use super::decisions::Decisions;
 use super::evict::{Leavings, WriteBack};
@@ -21,7 +21,7 @@ use super::turns::Turns;
 use super::volumes::Volumes;
 use crate::io::executor::{Event, Executor, Op, OpId, Signal};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
-use crate::log::{DeviceSet, LogEvent, SegmentUse};
+use crate::log::{DeviceSet, LogEvent, SegmentId, SegmentUse};
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
@@ -34,8 +34,8 @@ use std::sync::Arc;
 const NAMESPACE_SHIFT: u32 = 56;
 /// Bits of a token that belong to the server.
 const OWN_BITS: u64 = (1 << NAMESPACE_SHIFT) - 1;
-/// The caller of syncs of the log that no procedure waits for.
-const NOBODY: u64 = CLEANER - 1;
+/// The caller of syncs of the log that no procedure waits for: the number of no operation.
+const NOBODY: u64 = 1 << 32;
 /// What waits for a sync of a backing device before one is begun unasked.
 const BACKING_WAITING: usize = 512;
 /// Blocks that have left, not durably, before a sync of the log is begun unasked.
@@ -67,6 +67,8 @@ pub(super) enum Procedure {
     SyncBacking(TenantId),
     /// A tenant's failed backing device is tried again.
     Revive(TenantId),
+    /// A segment of the log is cleaned.
+    Clean(SegmentId),
 }
 
 /// What a server consists of.
@@ -339,6 +341,7 @@ impl BlockServer {
                     Procedure::WriteBack(work) => tasks.spawn(engine.write_back(work)),
                     Procedure::SyncBacking(tenant) => tasks.spawn(engine.sync_backing(tenant)),
                     Procedure::Revive(tenant) => tasks.spawn(engine.revive(tenant)),
+                    Procedure::Clean(victim) => tasks.spawn(engine.clean(victim)),
                 }
             }
             drop(state);
@@ -429,23 +432,16 @@ impl State {
                     self.content.copies.settle(group);
                     reach(&mut self.durable, group);
                 }
-                LogEvent::Synced(caller, result) if caller >= CLEANER => {
-                    self.cleaner_settled(result);
-                }
                 LogEvent::Synced(NOBODY, _) => {}
                 LogEvent::Synced(caller, result) => {
                     let result = result.map(|()| Output::Nothing).map_err(|_| IoError::IO);
                     self.tasks.end_op(OpId(caller as u32), result);
-                }
-                LogEvent::Read(caller, data, result) if caller >= CLEANER => {
-                    self.cleaner_read(caller, data, result);
                 }
                 LogEvent::Read(caller, data, result) => {
                     let length = data.len();
                     let result = result.map(|()| Output::Buffer(data, length));
                     self.tasks.end_op(OpId(caller as u32), result);
                 }
-                LogEvent::Records(_, records) => self.cleaner_records(records),
                 LogEvent::Failed(error) => {
                     self.content.failed.get_or_insert(error);
                 }

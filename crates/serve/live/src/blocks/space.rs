@@ -177,8 +177,8 @@ impl State {
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
         let mut segments = self.content.log.segments();
         self.is_quiet()
-            && (!self.content.cleaner.is_busy() || self.content.obstacles.is_blocked())
-            && (self.content.obstacles.is_blocked() || !self.can_clean(pool))
+            && (!self.content.cleaner.is_busy() || self.content.cleaner.obstacles.is_blocked())
+            && (self.content.cleaner.obstacles.is_blocked() || !self.can_clean(pool))
             && !segments.any(|(_, segment)| passing(segment.usage))
     }
 }

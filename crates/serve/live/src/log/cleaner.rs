@@ -1,19 +1,19 @@
 //! Cleaning: what is live in a segment goes elsewhere, then the segment is free.
 //!
-//! For: room in the log. Must never know: how a victim is chosen, policies. Units: blocks. One
-//! segment is cleaned at a time. Its content is copied as it was found, damaged dirty content as
-//! such; the copy has the version of the last decision, so that it is newer than all that the
-//! segment holds of the block. A record that takes content away goes along while another segment
-//! holds content that is not newer. The segment is emptied when all of this is durable. Blocks that
-//! the owner forgets are looked at again afterwards: the record of their leaving comes before.
+//! One segment is cleaned at a time, by one procedure ([`clean`]). Its content is copied as it was
+//! found, damaged dirty content as such; the copy has the version of the last decision, so that it
+//! is newer than all that the segment holds of the block. A record that takes content away goes
+//! along while another segment holds content that is not newer. The segment is emptied when all of
+//! this is durable. Blocks that the owner forgets are looked at again afterwards: the record of
+//! their leaving comes before. Units: blocks.
 
 use super::devices::{Place, SegmentId, WritePoint};
 use super::format::{FooterRecord, LogRecordKind, Version, VolumeId, data_checksum};
-use super::writer::Log;
-use super::writer::SegmentUse;
-use super::writer::{Appended, LogError};
-use super::writer::{Content, LogEntry};
-use crate::io::{Buffer, IoError, Submit};
+use super::writer::{Appended, Content, Log, LogEntry, LogError, SegmentUse};
+use crate::io::executor::{Executor, Op};
+use crate::io::{Buffer, IoError, Output};
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
 use std::ops::Range;
 
 /// Blocks that are read at once for each stream, and copied into one group where it takes so many.
@@ -62,213 +62,188 @@ pub trait Owner {
     /// The content of a block that stands clean is damaged or could not be read, or is cold: it is
     /// forgotten, before the cleaner goes on.
     fn forget(&mut self, volume: VolumeId, number: u64, loss: CleaningLoss);
-    /// Whether older content of one of the blocks can still be appended: a step of a block that
-    /// has left is under way.
+    /// Whether older content of one of the blocks can still be appended: a procedure uses the copy
+    /// of one that has left.
     fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool;
     /// The number of the last decision.
     fn last_decision(&self) -> u64;
 }
 
-/// Why a segment is not cleaned, or not now.
+/// A log that is cleaned, with its owner.
+pub trait CleaningSite {
+    /// Works on the log. What it begins goes to the executor.
+    fn with<R>(&self, work: impl FnOnce(&mut Log, &mut Executor, &mut dyn Owner) -> R) -> R;
+
+    /// Waits until cleaning may go on; false if it is to end where it is.
+    fn goes_on(&self) -> impl Future<Output = bool>;
+
+    /// Waits until something may have changed that cleaning waits for: content on its way to the
+    /// log, or room in it. `room`: it is room, and no segment is on its way to be free. False if
+    /// cleaning is to end where it is.
+    fn waits(&self, room: bool) -> impl Future<Output = bool>;
+}
+
+/// Why a segment was not cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleaningError {
-    /// The log takes nothing more, and no segment is on its way to be free: it is tried again.
+    /// The log takes nothing more.
     Log(LogError),
     /// Its records, or dirty content in it, could not be read: the segment stays as it is.
     Unreadable,
+    /// Cleaning was to end.
+    Ended,
 }
 
-impl From<LogError> for CleaningError {
-    fn from(error: LogError) -> CleaningError {
-        CleaningError::Log(error)
-    }
+/// A block of the segment that was read.
+type FoundBlock = (FooterRecord, Result<Buffer, IoError>);
+
+/// What holds the next records up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// Newer content of a block is on its way to the log.
+    Changing,
+    /// The log is full; whether a segment is on its way to be free.
+    Full { is_freed: bool },
 }
 
-/// What is done with the segment at hand.
-#[derive(Debug)]
-enum CleaningPhase {
-    Idle,
-    /// Its records are being read.
-    Records,
-    /// Its content is being moved. What was read is appended together, so that groups are full.
-    Moving {
-        records: Vec<FooterRecord>,
-        next: usize,
-        reads: usize,
-        found: Vec<(FooterRecord, Buffer, Result<(), IoError>)>,
-        /// Pages of dirty content that looked damaged once: they are read again before that is
-        /// believed.
-        suspects: Vec<u32>,
-        /// Blocks that the owner is to forget: they are looked at again when it has.
-        forgotten: Vec<FooterRecord>,
-    },
-    /// What was moved is on its way to be durable.
-    Settling,
-}
-
-/// Cleans segments, one at a time.
-#[derive(Debug)]
-pub struct Cleaner {
-    /// The stream of records without content: that of the last content. All goes to the pool of
-    /// the segment.
+/// A segment that is being cleaned.
+struct Victim {
+    id: SegmentId,
+    /// Records that were not looked at, or are looked at again.
+    records: VecDeque<FooterRecord>,
+    /// The stream of records without content: that of the last content. All goes to the pool of the
+    /// segment.
     stream: usize,
     /// Blocks that are read at once.
-    batch: u32,
-    caller: u64,
-    victim: SegmentId,
-    phase: CleaningPhase,
-    /// Blocks that were moved so far.
-    moved: u64,
+    batch: usize,
+    /// Pages of dirty content that looked damaged once: they are read again before that is
+    /// believed.
+    suspects: BTreeSet<u32>,
 }
 
-impl Cleaner {
-    /// A cleaner that reads so many blocks at once. Its first records without content go to
-    /// `stream`. Events of the log for it carry callers from `caller` on: twice as many as a
-    /// segment has records.
-    pub fn new(stream: usize, batch: u32, caller: u64) -> Cleaner {
-        let (victim, phase) = (SegmentId::NONE, CleaningPhase::Idle);
-        Cleaner { stream, batch, caller, victim, phase, moved: 0 }
-    }
-
-    /// Whether a segment is being cleaned.
-    pub fn is_busy(&self) -> bool {
-        !matches!(self.phase, CleaningPhase::Idle)
-    }
-
-    /// Blocks that were moved so far.
-    pub fn moved(&self) -> u64 {
-        self.moved
-    }
-
-    /// The segment that is being cleaned, or was cleaned last.
-    pub fn victim(&self) -> SegmentId {
-        self.victim
-    }
-
-    /// Begins to clean a sealed segment.
-    pub fn begin(&mut self, log: &mut Log, io: &mut impl Submit, victim: SegmentId) {
-        self.victim = victim;
-        self.phase = CleaningPhase::Records;
-        log.read_records(io, victim, self.caller);
-    }
-
-    /// The records of the segment were read. Errors: see [`CleaningError`].
-    pub fn records(
-        &mut self,
-        log: &mut Log,
-        owner: &mut impl Owner,
-        io: &mut impl Submit,
-        records: Result<Vec<FooterRecord>, IoError>,
-    ) -> Result<(), CleaningError> {
-        let Ok(records) = records else {
-            self.phase = CleaningPhase::Idle;
-            return Err(CleaningError::Unreadable);
-        };
-        let (found, suspects, forgotten) = (Vec::new(), Vec::new(), Vec::new());
-        self.phase =
-            CleaningPhase::Moving { records, next: 0, reads: 0, found, suspects, forgotten };
-        self.go_on(log, owner, io)
-    }
-
-    /// Goes on after a round of syncs, after a change has ended, or when the owner has forgotten
-    /// blocks. Errors: see [`CleaningError`].
-    pub fn go_on(
-        &mut self,
-        log: &mut Log,
-        owner: &mut impl Owner,
-        io: &mut impl Submit,
-    ) -> Result<(), CleaningError> {
-        if let CleaningPhase::Moving { records, forgotten, .. } = &mut self.phase {
-            records.append(forgotten);
+/// Cleans a sealed segment. Errors: see [`CleaningError`].
+pub async fn clean(site: &impl CleaningSite, id: SegmentId) -> Result<(), CleaningError> {
+    let footer = site.with(|log, tasks, _| {
+        let (caller, op) = tasks.op();
+        log.read_footer(tasks, id, u64::from(caller.0));
+        op
+    });
+    let records = match footer.await {
+        Ok(Output::Buffer(bytes, _)) => site.with(|log, _, _| log.records(id, &bytes)),
+        _ => None,
+    };
+    let records = records.ok_or(CleaningError::Unreadable)?;
+    let mut victim = site.with(|log, _, _| Victim::new(log, id, records));
+    while !victim.records.is_empty() {
+        if !site.goes_on().await {
+            return Err(CleaningError::Ended);
         }
-        let result = self.move_on(log, owner, io);
-        Ok(while_segments_are_freed(log, result)?)
+        let begun = site.with(|log, tasks, owner| victim.begin_batch(log, tasks, owner));
+        let (reads, mut obstacle) = begun?;
+        let mut found: Vec<FoundBlock> = Vec::with_capacity(reads.len());
+        for (record, read) in reads {
+            let data = match read.await {
+                Ok(Output::Buffer(data, _)) => Ok(data),
+                Ok(_) => Err(IoError::IO),
+                Err(error) => Err(error),
+            };
+            found.push((record, data));
+        }
+        if site.with(|log, _, owner| victim.is_unreadable(log, owner, &found)) {
+            return Err(CleaningError::Unreadable);
+        }
+        let appended = site.with(|log, tasks, owner| victim.append(log, tasks, owner, found))?;
+        obstacle = appended.or(obstacle);
+        let waits = match obstacle {
+            Some(Obstacle::Full { is_freed }) => Some(!is_freed),
+            Some(Obstacle::Changing) => Some(false),
+            None => None,
+        };
+        if let Some(room) = waits
+            && !site.waits(room).await
+        {
+            return Err(CleaningError::Ended);
+        }
+    }
+    let synced = site.with(|log, tasks, _| {
+        let (caller, op) = tasks.op();
+        log.sync(tasks, u64::from(caller.0));
+        op
+    });
+    // Without that a record may be missing that takes content away: no segment is emptied.
+    synced.await.map_err(|error| CleaningError::Log(LogError::Failed(error)))?;
+    site.with(|log, tasks, _| log.empty(tasks, id));
+    Ok(())
+}
+
+impl Victim {
+    fn new(log: &Log, id: SegmentId, records: Vec<FooterRecord>) -> Victim {
+        let settings = log.settings();
+        Victim {
+            id,
+            records: records.into(),
+            stream: settings.streams - 1,
+            batch: cleaning_batch(settings.moved_streams, log.set().block_pages()) as usize,
+            suspects: BTreeSet::new(),
+        }
     }
 
-    /// Reads more of the segment's content, copies records that are needed, and ends when all is
-    /// moved.
-    fn move_on(
+    /// Begins to read content that is live, and copies records that are needed, until there are
+    /// enough or something holds them up. Errors: the log has failed.
+    fn begin_batch(
         &mut self,
         log: &mut Log,
-        owner: &mut impl Owner,
-        io: &mut impl Submit,
-    ) -> Result<(), LogError> {
-        let CleaningPhase::Moving { records, next, reads, found, forgotten, .. } = &mut self.phase
-        else {
-            return Ok(());
-        };
-        while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
-            if *reads + found.len() + forgotten.len() >= self.batch as usize {
-                return Ok(());
-            }
+        tasks: &mut Executor,
+        owner: &mut dyn Owner,
+    ) -> Result<(Vec<(FooterRecord, Op)>, Option<Obstacle>), CleaningError> {
+        let (mut reads, mut forgotten, mut obstacle) = (Vec::new(), Vec::new(), None);
+        while reads.len() + forgotten.len() < self.batch
+            && let Some(placed) = self.records.pop_front()
+        {
+            let FooterRecord { record, page } = placed;
             let block = (record.volume, record.number);
             if record.kind.has_data() {
-                let place = log.set().place(self.victim, page);
+                let place = log.set().place(self.id, page);
                 match owner.standing(record.volume, record.number, place) {
                     ContentStanding::Dead => {}
-                    ContentStanding::Changing => return Ok(()),
+                    ContentStanding::Changing => {
+                        self.records.push_front(placed);
+                        obstacle = Some(Obstacle::Changing);
+                        break;
+                    }
                     ContentStanding::Clean
                         if owner.is_cold(record.volume, record.number, place) =>
                     {
                         owner.forget(record.volume, record.number, CleaningLoss::Cold);
-                        forgotten.push(FooterRecord { record, page });
+                        forgotten.push(placed);
                     }
                     ContentStanding::Clean | ContentStanding::Dirty => {
-                        log.read(io, place, self.caller + *next as u64);
-                        *reads += 1;
+                        let (caller, op) = tasks.op();
+                        log.read(tasks, place, u64::from(caller.0));
+                        reads.push((placed, op));
                     }
                 }
             } else if owner.may_return(record.volume, record.blocks())
-                || log.holds_older(record.version, self.victim)
+                || log.holds_older(record.version, self.id)
             {
                 let entry = LogEntry::Note(record.kind);
-                let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
-                log.append(io, point, true, block, record.version, entry)?;
+                let point = WritePoint { pool: log.set().pool(self.id), stream: self.stream };
+                if let Err(error) = log.append(tasks, point, true, block, record.version, entry) {
+                    self.records.push_front(placed);
+                    obstacle = Some(obstacle_of(log, error)?);
+                    break;
+                }
             }
-            *next += 1;
         }
-        if *reads == 0 && forgotten.is_empty() {
-            self.phase = CleaningPhase::Settling;
-            log.sync(io, self.caller);
-        }
-        Ok(())
-    }
-
-    /// A block was read. Errors: as for [`Cleaner::go_on`]; the block is read again later.
-    pub fn read(
-        &mut self,
-        log: &mut Log,
-        owner: &mut impl Owner,
-        io: &mut impl Submit,
-        caller: u64,
-        data: Buffer,
-        result: Result<(), IoError>,
-    ) -> Result<(), CleaningError> {
-        let CleaningPhase::Moving { records, reads, found, .. } = &mut self.phase else {
-            return Ok(());
-        };
-        *reads -= 1;
-        let placed = records.get((caller - self.caller) as usize).copied();
-        found.extend(placed.map(|placed| (placed, data, result)));
-        if *reads > 0 {
-            return Ok(());
-        }
-        if self.is_unreadable(log, owner) {
-            self.phase = CleaningPhase::Idle;
-            return Err(CleaningError::Unreadable);
-        }
-        let result = self.append_found(log, owner, io);
-        while_segments_are_freed(log, result)?;
-        let result = self.move_on(log, owner, io);
-        Ok(while_segments_are_freed(log, result)?)
+        self.records.extend(forgotten);
+        Ok((reads, obstacle))
     }
 
     /// Whether dirty content could not be read: it may be read another time, so that its segment
     /// is not emptied.
-    fn is_unreadable(&self, log: &Log, owner: &impl Owner) -> bool {
-        let CleaningPhase::Moving { found, .. } = &self.phase else { return false };
-        found.iter().any(|(placed, _, result)| {
-            let place = log.set().place(self.victim, placed.page);
+    fn is_unreadable(&self, log: &Log, owner: &dyn Owner, found: &[FoundBlock]) -> bool {
+        found.iter().any(|(placed, result)| {
+            let place = log.set().place(self.id, placed.page);
             let record = &placed.record;
             result.is_err()
                 && owner.standing(record.volume, record.number, place) == ContentStanding::Dirty
@@ -276,94 +251,74 @@ impl Cleaner {
     }
 
     /// Appends what was read, if it is still wanted. What does not fit is read again later, and so
-    /// is dirty content that looks damaged for the first time.
-    fn append_found(
+    /// is dirty content that looks damaged for the first time. Errors: the log has failed.
+    fn append(
         &mut self,
         log: &mut Log,
-        owner: &mut impl Owner,
-        io: &mut impl Submit,
-    ) -> Result<(), LogError> {
-        let CleaningPhase::Moving { records, next, found, suspects, forgotten, .. } =
-            &mut self.phase
-        else {
-            return Ok(());
-        };
-        found.sort_unstable_by_key(|(placed, ..)| placed.page);
-        let mut failed = Ok(());
-        // What is read again takes the place of one that was read, so that there are no more.
-        let mut again = |placed: FooterRecord| {
-            *next -= 1;
-            records[*next] = placed;
-        };
-        for (placed, data, result) in found.drain(..) {
+        tasks: &mut Executor,
+        owner: &mut dyn Owner,
+        mut found: Vec<FoundBlock>,
+    ) -> Result<Option<Obstacle>, CleaningError> {
+        found.sort_unstable_by_key(|(placed, _)| placed.page);
+        let mut obstacle = None;
+        for (placed, result) in found {
             let record = placed.record;
             let block = (record.volume, record.number);
-            let place = log.set().place(self.victim, placed.page);
+            let place = log.set().place(self.id, placed.page);
             let standing = owner.standing(record.volume, record.number, place);
-            let dirty = standing == ContentStanding::Dirty;
-            let sum = data_checksum(record.volume, record.number, &data);
-            let damaged = result.is_err()
-                || record.kind.checksum() != Some(sum)
-                || matches!(record.kind, LogRecordKind::Damaged { .. });
+            let sum = |data: &Buffer| data_checksum(record.volume, record.number, data);
+            let is_damaged = matches!(record.kind, LogRecordKind::Damaged { .. })
+                || result.as_ref().map_or(true, |data| record.kind.checksum() != Some(sum(data)));
             match standing {
                 ContentStanding::Dead => continue,
                 ContentStanding::Changing => {
-                    again(placed);
+                    self.records.push_front(placed);
+                    obstacle = obstacle.or(Some(Obstacle::Changing));
                     continue;
                 }
-                ContentStanding::Clean if damaged => {
-                    // A step may still read it: the segment waits until it is dead.
+                ContentStanding::Clean if is_damaged => {
+                    // A procedure may still read it: the segment waits until it is dead.
                     owner.forget(record.volume, record.number, CleaningLoss::Damaged);
-                    forgotten.push(placed);
+                    self.records.push_back(placed);
                     continue;
                 }
-                ContentStanding::Dirty if damaged && !suspects.contains(&placed.page) => {
-                    suspects.push(placed.page);
-                    again(placed);
+                ContentStanding::Dirty if is_damaged && self.suspects.insert(placed.page) => {
+                    self.records.push_front(placed);
                     continue;
                 }
                 ContentStanding::Clean | ContentStanding::Dirty => {}
             }
-            let checksum = record.kind.checksum();
+            let Ok(data) = result else { continue };
+            let dirty = standing == ContentStanding::Dirty;
+            let (damaged, checksum) = (is_damaged, record.kind.checksum());
             let entry = LogEntry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
             self.stream = owner.stream(log, record.volume, record.number, place);
-            let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
-            match log.append(io, point, true, block, version, entry) {
+            let point = WritePoint { pool: log.set().pool(self.id), stream: self.stream };
+            match log.append(tasks, point, true, block, version, entry) {
                 Ok(appended) => {
                     owner.moved(record.volume, record.number, place, &appended);
                     log.note_dead(place);
-                    self.moved += 1;
                     log.give_back(data);
                 }
                 Err(error) => {
-                    again(placed);
-                    failed = Err(error);
+                    self.records.push_front(placed);
+                    obstacle = Some(obstacle_of(log, error)?);
                 }
             }
         }
-        failed
-    }
-
-    /// What was moved is durable: the segment is emptied. Errors: it could not be made durable.
-    pub fn settled(
-        &mut self,
-        log: &mut Log,
-        io: &mut impl Submit,
-        result: Result<(), LogError>,
-    ) -> Result<(), LogError> {
-        self.phase = CleaningPhase::Idle;
-        result?;
-        log.empty(io, self.victim);
-        Ok(())
+        Ok(obstacle)
     }
 }
 
-/// A full log is no error while a segment is on its way to be free.
-fn while_segments_are_freed(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
-    let freeing = || log.segments().any(|(_, found)| found.usage == SegmentUse::Emptied);
-    match result {
-        Err(LogError::Full) if freeing() => Ok(()),
-        other => other,
+/// A full log is an obstacle. Errors: it has failed.
+fn obstacle_of(log: &Log, error: LogError) -> Result<Obstacle, CleaningError> {
+    match error {
+        LogError::Full => {
+            let mut segments = log.segments();
+            let is_freed = segments.any(|(_, found)| found.usage == SegmentUse::Emptied);
+            Ok(Obstacle::Full { is_freed })
+        }
+        error => Err(CleaningError::Log(error)),
     }
 }

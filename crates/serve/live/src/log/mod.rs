@@ -12,7 +12,9 @@ pub mod format;
 mod recovery;
 mod writer;
 
-pub use cleaner::{Cleaner, CleaningError, CleaningLoss, ContentStanding, Owner, cleaning_batch};
+pub use cleaner::{
+    CleaningError, CleaningLoss, CleaningSite, ContentStanding, Owner, clean, cleaning_batch,
+};
 pub use devices::{
     DevicePage, DeviceSet, FormatSettings, Marker, OpenSet, OpenSetError, Place, SegmentId,
     WritePoint, cut, cut_sizes, format, hold, holders, is_taken, look, open, rewrite, rewrite_both,

@@ -49,9 +49,6 @@ pub enum LogEvent {
     Synced(u64, Result<(), LogError>),
     /// The read of this caller is over: the content of a block. Errors: the device's.
     Read(u64, Buffer, Result<(), IoError>),
-    /// The records of a sealed segment, for this caller. Errors: the device's; a footer that was
-    /// damaged counts as one.
-    Records(u64, Result<Vec<FooterRecord>, IoError>),
     /// A device has failed: syncs and appends fail from now on.
     Failed(IoError),
 }
@@ -81,8 +78,6 @@ pub struct Log {
     syncs: Syncs,
     /// Segments that are full, with what their footers will hold.
     full: Vec<(SegmentId, SegmentRecords)>,
-    /// Segments whose records are read, by callers.
-    record_reads: Vec<(SegmentId, u64)>,
     /// Memory for blocks that are read.
     blocks: SpareBuffers,
     failure: LogFailure,
@@ -115,7 +110,6 @@ impl Log {
             in_flight: InFlightGroups::new(last_group),
             syncs: Syncs::new(devices),
             full: Vec::new(),
-            record_reads: Vec::new(),
             blocks: SpareBuffers::new(KEPT_BLOCKS),
             failure: LogFailure::default(),
             tokens: LogTokens::new(namespace),
@@ -294,13 +288,21 @@ impl Log {
         self.blocks.give_back(block);
     }
 
-    /// Reads the records of a sealed segment; [`LogEvent::Records`] brings them.
-    pub fn read_records(&mut self, io: &mut impl Submit, segment: SegmentId, caller: u64) {
+    /// Reads the footer of a sealed segment; [`LogEvent::Read`] brings it, for [`Log::records`].
+    pub fn read_footer(&mut self, io: &mut impl Submit, segment: SegmentId, caller: u64) {
         let start = self.set.page(segment, self.set.footer_page());
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
-        self.record_reads.push((segment, caller));
-        io.submit(self.tokens.token(LogPurpose::Records(segment)), op);
+        io.submit(self.tokens.token(LogPurpose::Read(caller)), op);
+    }
+
+    /// The records of a sealed segment, if these bytes are its own footer, and whole.
+    pub fn records(&self, segment: SegmentId, bytes: &[u8]) -> Option<Vec<FooterRecord>> {
+        let home = self.set.home(segment, self.segments.get(segment).generation);
+        let is_sound = |footer: &Footer| {
+            footer.home == home && footer.records.iter().all(|placed| self.set.holds(placed))
+        };
+        Footer::decode(bytes).filter(is_sound).map(|footer| footer.records)
     }
 
     /// The content at a place is no longer the newest of its block.
@@ -331,15 +333,11 @@ impl Log {
     /// An operation of the log is done.
     pub fn on_done(&mut self, io: &mut impl Submit, done: Done, events: &mut Vec<LogEvent>) {
         let Some(purpose) = self.tokens.purpose(done.token) else { return };
-        match (purpose, done.output) {
-            (LogPurpose::Read(caller), Output::Buffer(buffer, _)) => {
-                let result = done.error.map_or(Ok(()), Err);
-                return events.push(LogEvent::Read(caller, buffer, result));
-            }
-            (LogPurpose::Records(segment), Output::Buffer(buffer, _)) => {
-                return self.records_are_read(segment, &buffer, done.error, events);
-            }
-            _ => {}
+        if let LogPurpose::Read(caller) = purpose
+            && let Output::Buffer(buffer, _) = done.output
+        {
+            let result = done.error.map_or(Ok(()), Err);
+            return events.push(LogEvent::Read(caller, buffer, result));
         }
         if let Some(error) = done.error {
             return self.operation_failed(purpose, error, events);
@@ -354,30 +352,8 @@ impl Log {
                 let synced = self.syncs.end_device();
                 self.round_is_over(io, synced, events);
             }
-            LogPurpose::Read(_) | LogPurpose::Records(_) => {}
+            LogPurpose::Read(_) => {}
         }
-    }
-
-    /// A footer counts if it is whole, and the segment's own.
-    fn records_are_read(
-        &mut self,
-        segment: SegmentId,
-        bytes: &[u8],
-        error: Option<IoError>,
-        events: &mut Vec<LogEvent>,
-    ) {
-        let mut reads = self.record_reads.extract_if(.., |(other, _)| *other == segment);
-        let Some((_, caller)) = reads.next() else { return };
-        drop(reads);
-        let home = self.set.home(segment, self.segments.get(segment).generation);
-        let sound = |footer: &Footer| {
-            error.is_none()
-                && footer.home == home
-                && footer.records.iter().all(|placed| self.set.holds(placed))
-        };
-        let footer = Footer::decode(bytes).filter(sound);
-        let records = footer.ok_or(error.unwrap_or(IoError::IO)).map(|footer| footer.records);
-        events.push(LogEvent::Records(caller, records));
     }
 
     /// Begins what is due: a round of syncs. To be called after the owner has taken the events.
@@ -543,9 +519,7 @@ impl Log {
         let segment = match purpose {
             LogPurpose::Sync(device) => return Some(device),
             LogPurpose::Group(number) => self.in_flight.segment_of(number)?,
-            LogPurpose::Records(segment)
-            | LogPurpose::Footer(segment)
-            | LogPurpose::Emptied(segment) => segment,
+            LogPurpose::Footer(segment) | LogPurpose::Emptied(segment) => segment,
             LogPurpose::Read(_) => return None,
         };
         Some(self.set.device(segment))
@@ -1322,8 +1296,6 @@ enum LogPurpose {
     Sync(usize),
     /// A block is read, for this caller.
     Read(u64),
-    /// The records of a sealed segment are read.
-    Records(SegmentId),
     /// The footer of a full segment is written.
     Footer(SegmentId),
     /// The header of a segment is written, which says that it is free.
@@ -1355,7 +1327,6 @@ impl LogTokens {
             LogPurpose::Read(caller) => (2, caller),
             LogPurpose::Footer(segment) => (3, u64::from(segment.0)),
             LogPurpose::Emptied(segment) => (4, u64::from(segment.0)),
-            LogPurpose::Records(segment) => (5, u64::from(segment.0)),
         };
         let value = value & ((1 << PURPOSE_SHIFT) - 1);
         Token(self.namespace | code << PURPOSE_SHIFT | value)
@@ -1371,7 +1342,6 @@ impl LogTokens {
             2 => Some(LogPurpose::Read(value)),
             3 => Some(LogPurpose::Footer(segment)),
             4 => Some(LogPurpose::Emptied(segment)),
-            5 => Some(LogPurpose::Records(segment)),
             _ => None,
         }
     }
@@ -1549,7 +1519,6 @@ mod tests {
             LogPurpose::Group(1 << 40),
             LogPurpose::Sync(3),
             LogPurpose::Read(1 << 41),
-            LogPurpose::Records(segment),
             LogPurpose::Footer(segment),
             LogPurpose::Emptied(segment),
         ] {

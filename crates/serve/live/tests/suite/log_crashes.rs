@@ -65,7 +65,7 @@ fn crash_often(seed: u64, crashes: u64, devices: usize) -> u64 {
             act(&mut world, &mut rng, value);
         }
         world.audit();
-        cleaned += world.cleaned;
+        cleaned += world.cleaned();
         let left = ended(&world.sim, &mut rng);
         let next = reopened(left, &files, &mut rng);
         let context = || format!("seed {seed}, {devices} devices, crash {crash}");

@@ -3,25 +3,28 @@
 //! For: tests that lose power. What recovery finds must be the state after some prefix of what was
 //! done, not older than the last sync that was over.
 
+use cachewright_live::io::executor::{Executor, OpId, Signal};
 use cachewright_live::io::sim::{Sim, SimFile};
-use cachewright_live::io::{FileId, Io, batch};
+use cachewright_live::io::{FileId, Io, IoError, Output, batch};
 use cachewright_live::log::format::{
     LogRecordKind, SetId, Version, Volume, VolumeId, data_checksum,
 };
 use cachewright_live::log::{
-    Appended, Cleaner, CleaningError, CleaningLoss, Content, ContentStanding, FormatSettings, Log,
-    LogEntry, LogError, LogEvent, LogSettings, OpenSet, Owner, Place, RecoveredLog, SegmentId,
-    SegmentUse, WritePoint, format, open, read_log,
+    Appended, CleaningLoss, CleaningSite, Content, ContentStanding, FormatSettings, Log, LogEntry,
+    LogEvent, LogSettings, OpenSet, Owner, Place, RecoveredLog, SegmentId, SegmentUse, WritePoint,
+    clean, format, open, read_log,
 };
 use cachewright_types::{Rng, Seed};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 pub const BLOCK: usize = 4096;
 pub const SEGMENT: u32 = 64 << 10;
-const CLEANER: u64 = 1 << 40;
-const SYNC: u64 = 1;
-const READ: u64 = 1 << 30;
+/// Callers from here on are those of syncs, and of reads; smaller ones are the cleaner's.
+const SYNC: u64 = 1 << 40;
+const READ: u64 = 1 << 50;
 
 pub type Block = (VolumeId, u64);
 
@@ -81,16 +84,41 @@ impl Owner for Blocks {
 /// A log, its owner, and all that may be found after a loss of power.
 pub struct World {
     pub sim: Sim,
-    log: Log,
-    cleaner: Cleaner,
-    pub blocks: Blocks,
+    site: Site,
+    tasks: Executor,
+    /// Segments that were cleaned, and whether one is being cleaned.
+    cleaning: Rc<Cell<(u64, bool)>>,
     /// States after each operation since the last one that is durable for sure.
     history: Vec<State>,
     /// How many operations each sync under way covers, by caller.
     syncs: BTreeMap<u64, usize>,
     next_sync: u64,
     reads: BTreeMap<u64, u64>,
-    pub cleaned: u64,
+}
+
+/// The log and its owner, as the cleaner shares them.
+#[derive(Clone)]
+struct Site {
+    shared: Rc<RefCell<(Log, Blocks)>>,
+    tasks: Executor,
+    /// Groups have become durable.
+    durable: Signal,
+}
+
+impl CleaningSite for Site {
+    fn with<R>(&self, work: impl FnOnce(&mut Log, &mut Executor, &mut dyn Owner) -> R) -> R {
+        let (log, blocks) = &mut *self.shared.borrow_mut();
+        work(log, &mut self.tasks.clone(), blocks)
+    }
+
+    async fn goes_on(&self) -> bool {
+        true
+    }
+
+    async fn waits(&self, _room: bool) -> bool {
+        self.durable.wait().await;
+        true
+    }
 }
 
 fn content(value: u64) -> Vec<u8> {
@@ -161,17 +189,33 @@ impl World {
         let live = found.blocks.iter().map(live).collect();
         let blocks = Blocks { live, decision: found.last_decision };
         let log = Log::new(set.set.clone(), settings, found.segments, found.last_group, 1);
+        let tasks = Executor::default();
+        let durable = tasks.signal();
+        let shared = Rc::new(RefCell::new((log, blocks)));
         World {
             sim,
-            log,
-            cleaner: Cleaner::new(1, 16, CLEANER),
-            blocks,
+            site: Site { shared, tasks: tasks.clone(), durable },
+            tasks,
+            cleaning: Rc::default(),
             history: vec![state],
             syncs: BTreeMap::new(),
             next_sync: SYNC,
             reads: BTreeMap::new(),
-            cleaned: 0,
         }
+    }
+
+    fn log(&self) -> RefMut<'_, Log> {
+        RefMut::map(self.site.shared.borrow_mut(), |(log, _)| log)
+    }
+
+    /// What the owner of the log knows.
+    pub fn blocks(&self) -> RefMut<'_, Blocks> {
+        RefMut::map(self.site.shared.borrow_mut(), |(_, blocks)| blocks)
+    }
+
+    /// Segments that were cleaned.
+    pub fn cleaned(&self) -> u64 {
+        self.cleaning.get().0
     }
 
     fn note(&mut self, change: impl FnOnce(&mut State)) {
@@ -182,19 +226,23 @@ impl World {
 
     /// Writes a block; false when the log is full.
     pub fn write(&mut self, block: Block, value: u64, dirty: bool) -> bool {
-        let decision = self.blocks.decision + 1;
+        let decision = self.blocks().decision + 1;
         let data = content(value);
         let entry =
             LogEntry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
         let version = Version::written(decision);
         let point = WritePoint::default();
-        let appended = self.log.append(&mut self.sim, point, false, block, version, entry);
+        let (mut log, mut tasks) = (self.log(), self.tasks.clone());
+        let appended = log.append(&mut tasks, point, false, block, version, entry);
+        drop(log);
         let Ok(appended) = appended else { return false };
-        self.blocks.decision = decision;
+        self.blocks().decision = decision;
         let live = Live { place: appended.place, value, dirty };
-        if let Some(old) = self.blocks.live.insert(block, live) {
-            self.log.note_dead(old.place);
+        let old = self.blocks().live.insert(block, live);
+        if let Some(old) = old {
+            self.log().note_dead(old.place);
         }
+        self.tasks.take_ops(&mut self.sim);
         self.note(|state| {
             state.insert(block, (value, dirty));
         });
@@ -203,28 +251,30 @@ impl World {
 
     /// Takes blocks out of the cache, or notes that the backing device has them.
     pub fn note_range(&mut self, volume: VolumeId, start: u64, blocks: u32, gone: bool) -> bool {
-        let decision = self.blocks.decision + 1;
+        let decision = self.blocks().decision + 1;
         let kind =
             if gone { LogRecordKind::Gone { blocks } } else { LogRecordKind::Cleaned { blocks } };
         let version = Version::left_first(decision);
         let entry = LogEntry::Note(kind);
         let point = WritePoint::default();
-        let appended =
-            self.log.append(&mut self.sim, point, false, (volume, start), version, entry);
+        let (mut log, mut tasks) = (self.log(), self.tasks.clone());
+        let appended = log.append(&mut tasks, point, false, (volume, start), version, entry);
+        drop(log);
         if appended.is_err() {
             return false;
         }
-        self.blocks.decision = decision;
+        self.blocks().decision = decision;
         let range = (volume, start)..(volume, start + u64::from(blocks));
-        let within: Vec<Block> = self.blocks.live.range(range).map(|(block, _)| *block).collect();
+        let within: Vec<Block> = self.blocks().live.range(range).map(|(block, _)| *block).collect();
         for block in &within {
             if gone {
-                let live = self.blocks.live.remove(block).unwrap();
-                self.log.note_dead(live.place);
+                let live = self.blocks().live.remove(block).unwrap();
+                self.log().note_dead(live.place);
             } else {
-                self.blocks.live.get_mut(block).unwrap().dirty = false;
+                self.blocks().live.get_mut(block).unwrap().dirty = false;
             }
         }
+        self.tasks.take_ops(&mut self.sim);
         self.note(|state| {
             for block in &within {
                 if gone {
@@ -242,44 +292,61 @@ impl World {
         let caller = self.next_sync;
         self.next_sync += 1;
         self.syncs.insert(caller, self.history.len() - 1);
-        self.log.sync(&mut self.sim, caller);
+        let mut tasks = self.tasks.clone();
+        self.log().sync(&mut tasks, caller);
         self.advance();
     }
 
     /// Hands open groups to the devices.
     pub fn commit(&mut self) {
-        self.log.commit(&mut self.sim);
+        let mut tasks = self.tasks.clone();
+        self.log().commit(&mut tasks);
+        self.tasks.take_ops(&mut self.sim);
     }
 
     /// Begins to read a block.
     pub fn read(&mut self, block: Block) {
-        let Some(live) = self.blocks.live.get(&block).copied() else { return };
-        match self.log.content(live.place) {
+        let Some(live) = self.blocks().live.get(&block).copied() else { return };
+        let (mut log, mut tasks) = (self.site.shared.borrow_mut(), self.tasks.clone());
+        match log.0.content(live.place) {
             Some(data) => assert_eq!(data, &content(live.value)[..]),
             None => {
                 let caller = READ + self.reads.len() as u64;
                 self.reads.insert(caller, live.value);
-                self.log.read(&mut self.sim, live.place, caller);
+                log.0.read(&mut tasks, live.place, caller);
             }
         }
+        drop(log);
+        self.tasks.take_ops(&mut self.sim);
     }
 
     /// Begins to clean the sealed segment with the least live content, if none is being cleaned.
     pub fn clean(&mut self) {
-        let sealed = self.log.segments().filter(|(_, found)| found.usage == SegmentUse::Sealed);
+        let log = self.log();
+        let sealed = log.segments().filter(|(_, found)| found.usage == SegmentUse::Sealed);
         let victim = sealed.min_by_key(|(id, found)| (found.live, *id)).map(|(id, _)| id);
-        if let Some(victim) = victim.filter(|_| !self.cleaner.is_busy() && self.can_clean()) {
-            self.cleaner.begin(&mut self.log, &mut self.sim, victim);
+        let can_clean = log.free_segments(0) <= 6 && !self.cleaning.get().1;
+        drop(log);
+        if let Some(victim) = victim.filter(|_| can_clean) {
+            let (site, cleaning) = (self.site.clone(), self.cleaning.clone());
+            cleaning.set((self.cleaned(), true));
+            self.tasks.spawn(async move {
+                assert_eq!(clean(&site, victim).await, Ok(()));
+                cleaning.set((cleaning.get().0 + 1, false));
+            });
+            self.go_on();
         }
     }
 
-    fn can_clean(&self) -> bool {
-        self.log.free_segments(0) <= 6
+    /// Lets the cleaner go on, and begins what it and the log have begun.
+    fn go_on(&mut self) {
+        self.tasks.run();
+        self.tasks.take_ops(&mut self.sim);
     }
 
     fn advance(&mut self) {
-        let mut events = Vec::new();
-        self.log.advance(&mut self.sim, &mut events);
+        let (mut events, mut tasks) = (Vec::new(), self.tasks.clone());
+        self.log().advance(&mut tasks, &mut events);
         self.take(events);
     }
 
@@ -290,10 +357,10 @@ impl World {
         }
         let mut done = Vec::new();
         self.sim.wait(&mut done);
-        let mut events = Vec::new();
+        let (mut events, mut tasks) = (Vec::new(), self.tasks.clone());
         for done in done {
-            assert!(self.log.owns(done.token));
-            self.log.on_done(&mut self.sim, done, &mut events);
+            assert!(self.log().owns(done.token));
+            self.log().on_done(&mut tasks, done, &mut events);
         }
         self.take(events);
         self.advance();
@@ -302,34 +369,30 @@ impl World {
 
     fn take(&mut self, events: Vec<LogEvent>) {
         for event in events {
-            let (log, blocks, sim) = (&mut self.log, &mut self.blocks, &mut self.sim);
-            let result: Result<(), CleaningError> = match event {
-                LogEvent::Records(_, records) => self.cleaner.records(log, blocks, sim, records),
-                LogEvent::Read(caller, data, result) if caller >= CLEANER => {
-                    self.cleaner.read(log, blocks, sim, caller, data, result)
-                }
-                LogEvent::Read(caller, data, _) => {
+            match event {
+                LogEvent::Read(caller, data, _) if caller >= READ => {
                     let value = self.reads[&caller];
                     assert_eq!(&data[..], &content(value)[..], "what was read");
-                    Ok(())
                 }
-                LogEvent::Synced(caller, result) if caller >= CLEANER => {
-                    self.cleaned += 1;
-                    self.cleaner.settled(&mut self.log, &mut self.sim, result).map_err(Into::into)
+                LogEvent::Read(caller, data, result) => {
+                    let length = data.len();
+                    let result = result.map(|()| Output::Buffer(data, length));
+                    self.tasks.end_op(OpId(caller as u32), result);
                 }
-                LogEvent::Synced(caller, result) => {
+                LogEvent::Synced(caller, result) if caller >= SYNC => {
                     result.unwrap();
                     self.forget_before(caller);
-                    Ok(())
                 }
-                LogEvent::Durable(_) => {
-                    self.cleaner.go_on(&mut self.log, &mut self.blocks, &mut self.sim)
+                LogEvent::Synced(caller, result) => {
+                    let result = result.map(|()| Output::Nothing).map_err(|_| IoError::IO);
+                    self.tasks.end_op(OpId(caller as u32), result);
                 }
-                LogEvent::Written(_) => Ok(()),
-                LogEvent::Failed(error) => Err(LogError::Failed(error).into()),
-            };
-            assert_eq!(result, Ok(()), "{:?}", self.cleaner);
+                LogEvent::Durable(_) => self.site.durable.give(),
+                LogEvent::Written(_) => {}
+                LogEvent::Failed(error) => panic!("the log has failed: {error}"),
+            }
         }
+        self.go_on();
     }
 
     /// A sync is over: what was done before it is durable.
@@ -366,12 +429,20 @@ impl World {
     /// Live blocks per segment are those that the owner knows.
     pub fn audit(&self) {
         let mut live: BTreeMap<SegmentId, u32> = BTreeMap::new();
-        for block in self.blocks.live.values() {
-            *live.entry(self.log.set().locate(block.place).0).or_default() += 1;
+        let (log, blocks) = &*self.site.shared.borrow();
+        for block in blocks.live.values() {
+            *live.entry(log.set().locate(block.place).0).or_default() += 1;
         }
-        for (id, segment) in self.log.segments() {
+        for (id, segment) in log.segments() {
             assert_eq!(segment.live, live.get(&id).copied().unwrap_or_default(), "{id:?}");
         }
+    }
+}
+
+/// The cleaner holds the executor, which holds it.
+impl Drop for World {
+    fn drop(&mut self) {
+        self.tasks.clear();
     }
 }
 
