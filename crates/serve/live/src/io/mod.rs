@@ -32,6 +32,7 @@ pub mod worker;
 pub use buffer::{ALIGNMENT, Buffer, SpareBuffers};
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Names an operation to its submitter.
@@ -135,6 +136,12 @@ pub enum IoOp {
         /// The connection.
         socket: SocketId,
     },
+    /// Waits until a descriptor that is no file can be read, or has ended: a signal of a guest, a
+    /// socket whose messages carry descriptors. Who waits reads it without waiting.
+    Await {
+        /// What is waited for.
+        source: Arc<OwnedFd>,
+    },
     /// Waits until a time.
     Timer {
         /// On the clock of [`Io::now_ns`].
@@ -179,7 +186,7 @@ pub struct FileExtent {
 /// What an operation gives back.
 #[derive(Debug)]
 pub enum Output {
-    /// Nothing: a write, a sync, a discard, zeroes, a timer, a close.
+    /// Nothing: a write, a sync, a discard, zeroes, a timer, a close, an end of waiting.
     Nothing,
     /// The buffer of a read or a receive, and the bytes that were moved.
     Buffer(Buffer, usize),

@@ -218,6 +218,7 @@ impl Sim {
             // A close ends last.
             IoOp::Close { socket } => !self.is_in_use(*socket),
             IoOp::Timer { at_ns } => *at_ns <= self.now_ns,
+            IoOp::Await { source } => super::threads::is_readable(source),
             _ => true,
         }
     }

@@ -433,6 +433,7 @@ struct Connection {
 enum SocketPlace {
     Listener(usize),
     Connection(usize),
+    Awaited(usize),
 }
 
 /// All sockets.
@@ -440,6 +441,8 @@ enum SocketPlace {
 struct ThreadSockets {
     listeners: Vec<Waiting>,
     connections: Slab<Connection>,
+    /// Descriptors of others that are waited for.
+    awaited: Slab<(Token, Arc<OwnedFd>)>,
     /// What is tried before the next wait: new operations, and what `poll` has found.
     ready: Vec<SocketPlace>,
     under_way: usize,
@@ -495,6 +498,10 @@ impl ThreadSockets {
                 }
                 None => return Err((IoError::NOT_CONNECTED, op)),
             },
+            IoOp::Await { source } => {
+                let place = self.awaited.insert((token, source));
+                self.ready.push(SocketPlace::Awaited(place));
+            }
             op => return Err((IoError::INVALID, op)),
         }
         self.under_way += 1;
@@ -524,10 +531,19 @@ impl ThreadSockets {
             match place {
                 SocketPlace::Listener(number) => self.try_accept(number, done),
                 SocketPlace::Connection(number) => self.try_connection(number, done),
+                SocketPlace::Awaited(place) => self.try_awaited(place, done),
             }
         }
         self.ready = ready;
         self.under_way -= done.len() - before;
+    }
+
+    fn try_awaited(&mut self, place: usize, done: &mut Vec<Done>) {
+        let Some((token, source)) = self.awaited.get(place) else { return };
+        if is_readable(source) {
+            done.push(ended(*token, None));
+            self.awaited.remove(place);
+        }
     }
 
     fn try_accept(&mut self, number: usize, done: &mut Vec<Done>) {
@@ -602,6 +618,10 @@ impl ThreadSockets {
                 places.push(SocketPlace::Connection(number));
             }
         }
+        for (place, (_, source)) in &self.awaited {
+            polled.push(PollFd::new(source, PollFlags::IN));
+            places.push(SocketPlace::Awaited(place));
+        }
         match poll(&mut polled, limit_ns.map(timespec).as_ref()) {
             Ok(_) => {
                 let found = places.into_iter().zip(&polled[1..]);
@@ -616,6 +636,12 @@ impl ThreadSockets {
             }
         }
     }
+}
+
+/// Whether a descriptor can be read now, or has ended.
+pub fn is_readable(source: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(source, PollFlags::IN)];
+    poll(&mut polled, Some(&timespec(0))).is_ok_and(|ready| ready > 0)
 }
 
 fn refusal(found: Option<&mut Connection>) -> IoError {

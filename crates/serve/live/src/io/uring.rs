@@ -188,6 +188,7 @@ impl Uring {
             }
             IoOp::Receive { socket, .. } => self.connections.claim(*socket, Direction::Receive),
             IoOp::Send { socket, .. } => self.connections.claim(*socket, Direction::Send),
+            IoOp::Await { .. } => Ok(()),
             _ => Err(IoError::INVALID),
         };
         match found {
@@ -201,7 +202,9 @@ impl Uring {
         let Some(OperationUnderWay { work, .. }) = self.under_way.get_mut(place) else {
             return;
         };
-        let fd = match work.target() {
+        let target = work.target();
+        let fd = match target {
+            UringTarget::Own(ref source) => Ok(source.as_fd()),
             UringTarget::File(file) => self.files.get(file).map(|file| file.as_fd()),
             UringTarget::Tail(file) => self.files.get(file).map(|file| file.tail().as_fd()),
             UringTarget::Pool => {
@@ -220,8 +223,8 @@ impl Uring {
             // the kernel uses is not touched meanwhile: `work` stays where it is in the table until
             // its completion is collected (`finish`) or it is leaked (`give_up`), and buffers of
             // writes are shared. Moves of the table do not move buffers. Descriptors are closed
-            // later: those of connections by `Connections::settle`, others with this value, whose
-            // drop waits for the kernel.
+            // later: those of connections by `Connections::settle`, those that are awaited with
+            // `work`, others with this value, whose drop waits for the kernel.
             if unsafe { self.ring.push(&entry) } {
                 return;
             }
@@ -383,9 +386,12 @@ impl Io for Uring {
 }
 
 impl Uring {
-    /// Accepts under way end soon. One that is given to the kernel again later is not meant.
-    fn cancel_accepts(&mut self) {
-        let waits = |entry: &OperationUnderWay| matches!(entry.work, UringOperation::Accept { .. });
+    /// What waits for others ends soon. An accept that is given to the kernel again later is not
+    /// meant.
+    fn cancel_waits(&mut self) {
+        let waits = |entry: &OperationUnderWay| {
+            matches!(entry.work, UringOperation::Accept { .. } | UringOperation::Await { .. })
+        };
         let accepts = self.under_way.iter().filter(|(_, entry)| waits(entry));
         let places: Vec<usize> = accepts.map(|(place, _)| place).collect();
         for place in places {
@@ -405,7 +411,7 @@ impl Drop for Uring {
         self.timers = Timers::default();
         let mut done = Vec::new();
         while !self.under_way.is_empty() {
-            self.cancel_accepts();
+            self.cancel_waits();
             self.round(&mut done, true);
         }
     }
@@ -593,6 +599,8 @@ enum UringTarget {
     Socket(SocketId),
     /// The threads for what the kernel's rings cannot do.
     Pool,
+    /// A descriptor that it keeps open itself.
+    Own(Arc<OwnedFd>),
 }
 
 /// What becomes of a range of a file.
@@ -656,6 +664,9 @@ enum UringOperation {
         socket: SocketId,
         message: Box<SendMessage>,
     },
+    Await {
+        source: Arc<OwnedFd>,
+    },
     /// Waits until the threads have done something.
     WaitForPool,
 }
@@ -696,6 +707,7 @@ impl UringOperation {
                 socket,
                 message: Box::new(SendMessage::new(Sending::new(buffers))),
             },
+            IoOp::Await { source } => UringOperation::Await { source },
             op @ (IoOp::Extents { .. } | IoOp::Close { .. } | IoOp::Timer { .. }) => {
                 return Err(op);
             }
@@ -719,6 +731,7 @@ impl UringOperation {
             UringOperation::Receive { socket, .. } | UringOperation::Send { socket, .. } => {
                 UringTarget::Socket(*socket)
             }
+            UringOperation::Await { source } => UringTarget::Own(source.clone()),
             UringOperation::WaitForPool => UringTarget::Pool,
         }
     }
@@ -778,7 +791,9 @@ impl UringOperation {
                 opcode::Recv::new(fd, buffer.as_mut_ptr(), length).build()
             }
             UringOperation::Send { message, .. } => message.entry(fd, max_bytes),
-            UringOperation::WaitForPool => opcode::PollAdd::new(fd, libc::POLLIN as u32).build(),
+            UringOperation::Await { .. } | UringOperation::WaitForPool => {
+                opcode::PollAdd::new(fd, libc::POLLIN as u32).build()
+            }
         }
     }
 
@@ -807,6 +822,7 @@ impl UringOperation {
             UringOperation::Sync { .. }
             | UringOperation::Range { .. }
             | UringOperation::Accept { .. }
+            | UringOperation::Await { .. }
             | UringOperation::WaitForPool => false,
         };
         if is_unfinished { AfterCompletion::Again } else { AfterCompletion::Done }
@@ -861,6 +877,7 @@ impl UringOperation {
             | UringOperation::Sync { .. }
             | UringOperation::Range { .. }
             | UringOperation::Accept { .. }
+            | UringOperation::Await { .. }
             | UringOperation::WaitForPool => Output::Nothing,
         }
     }
@@ -876,6 +893,7 @@ impl UringOperation {
             | UringOperation::Sync { .. }
             | UringOperation::Range { .. }
             | UringOperation::Accept { .. }
+            | UringOperation::Await { .. }
             | UringOperation::WaitForPool => Output::Nothing,
         }
     }

@@ -20,6 +20,7 @@ pub fn changes(op: &IoOp) -> bool {
         | IoOp::Receive { .. }
         | IoOp::Send { .. }
         | IoOp::Close { .. }
+        | IoOp::Await { .. }
         | IoOp::Timer { .. } => false,
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! For: code that is tested on `sim` and served by `uring` or `threads`. Units: bytes, nanoseconds.
 
+mod awaits;
 mod files;
 mod hosts;
 mod opening;
