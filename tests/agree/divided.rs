@@ -367,12 +367,7 @@ impl PolicyVisitor for Agree<'_> {
             let meter = RequestMeter::new(meter, SHIFT);
             Live { cache: Cache::new(engine, SHIFT), control, meter, plans: Vec::new() }
         };
-        let rules = Rules {
-            fill: Fill::AfterAnswer,
-            decision: None,
-            fills_late: false,
-            block_shift: SHIFT,
-        };
+        let rules = Rules { fill: Fill::AfterAnswer, decision: None, block_shift: SHIFT };
         let (control, engine, meter) = world();
         let mut dense = Dense { engine, control, meter, ids: HashMap::new(), keys: Vec::new() };
         let steps = Steps::new(SlotList::new(2 * CAPACITY), &[1, 2, 3], rules);

@@ -60,7 +60,7 @@ const CRATES: [CrateRule; 25] = [
         folder: "crates/decide/control/",
         uses: &["types", "policy", "cache", "curve", "partition"],
     },
-    CrateRule { folder: "crates/decide/steps/", uses: &["types", "policy", "cache"] },
+    CrateRule { folder: "crates/simulate/steps/", uses: &["types", "policy", "cache"] },
     CrateRule { folder: "crates/simulate/device/", uses: &["types", "memory", "ftl"] },
     CrateRule {
         folder: "crates/simulate/system/",
@@ -91,7 +91,6 @@ const CRATES: [CrateRule; 25] = [
             "curve",
             "partition",
             "control",
-            "steps",
             "stack",
             "ftl",
             "nbd",

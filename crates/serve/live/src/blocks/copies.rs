@@ -389,3 +389,68 @@ impl Copies {
         taken
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use crate::io::executor::Executor;
+    use cachewright_policy::Region;
+
+    fn block(number: u64) -> Cached {
+        let id = BlockId(number as u32);
+        Cached { pool: 0, id, tenant: TenantId(1), number, region: Region::Any }
+    }
+
+    #[test]
+    fn a_copy_ends_when_its_block_has_left_and_nobody_uses_it() {
+        let mut copies = Copies::default();
+        let [a, b] = [3, 4].map(|number| copies.admit(&block(number), 1));
+        copies.hold(a);
+        copies.hold(a);
+        assert_eq!((copies.find(&block(3)), copies.find(&block(4))), (Some(a), Some(b)));
+        assert!(copies.end_unused(b).is_none(), "its block is cached");
+        assert_eq!(copies.evict(&block(3), 2), Some(a));
+        assert_eq!((copies.find(&block(3)), copies.evict(&block(3), 2)), (None, None));
+        assert_eq!(copies.leaving(TenantId(1), 0..9).collect::<Vec<_>>(), [a]);
+        assert!(copies.end_unused(a).is_none() && copies.let_go(a).is_none());
+        let ended = copies.let_go(a).unwrap();
+        assert_eq!((ended.number, ended.admitted, ended.left), (3, 1, 2));
+        assert_eq!(copies.leaving(TenantId(1), 0..9).count(), 0);
+        assert_eq!(copies.admit(&block(9), 3), a, "the number that became free last");
+        assert_eq!(copies.get(a).left, 0);
+        assert!(copies.in_use.is_empty());
+    }
+
+    #[test]
+    fn what_is_fetched_for_a_block_that_has_left_is_not_put_into_the_log_unless_something_needs_it()
+    {
+        let (mut copies, tasks) = (Copies::default(), Executor::default());
+        let [a, b] = [1, 2].map(|number| copies.admit(&block(number), 1));
+        for copy in [a, b] {
+            copies.hold_for(copy, 1);
+            copies.begin_fill(copy, tasks.event());
+            assert!(copies.is_filled(copy) && copies.is_changing(copy));
+        }
+        copies.hold(b);
+        copies.need_filled(b);
+        assert_eq!([1, 2].map(|number| copies.evict(&block(number), 2)), [Some(a), Some(b)]);
+        assert!(!copies.is_filled(a) && copies.is_filled(b));
+        assert!(copies.is_in_plan(a, 1) && !copies.is_in_plan(a, 2));
+        copies.filling(a).unwrap().set(true);
+        assert!(!copies.is_changing(a) && copies.is_changing(b));
+    }
+
+    #[test]
+    fn a_copy_whose_content_is_lost_is_known_while_its_block_is_cached() {
+        let mut copies = Copies::default();
+        let a = copies.admit(&block(1), 1);
+        copies.set_lost(a, false);
+        assert!(copies.in_use.is_empty());
+        copies.hold(a);
+        copies.set_lost(a, true);
+        assert!(copies.let_go(a).is_none() && copies.is_lost(a));
+        copies.evict(&block(1), 4);
+        assert!(copies.end_unused(a).is_some() && copies.in_use.is_empty());
+    }
+}

@@ -417,6 +417,7 @@ impl State {
         for waiter in waiting.waiters {
             self.tasks.end_op(waiter, Err(crate::io::IoError::IO));
         }
+        self.bypass.fail(tenant);
         self.note_change();
     }
 

@@ -71,15 +71,13 @@ impl BlockServer {
         state.content.copies.reserve(&max_ids);
         let added = state.volumes.add(volume);
         debug_assert_eq!(added, tenant, "tenants are counted alike");
-        state.bypass.add_volume(volume);
+        state.bypass.add_volume(volume.id);
         Some(tenant)
     }
 
     /// A volume has grown.
     pub fn grow_volume(&mut self, tenant: TenantId, bytes: u64) {
-        let mut state = self.state();
-        state.volumes.resize(tenant, bytes);
-        state.bypass.resize_volume(tenant, bytes);
+        self.state().volumes.resize(tenant, bytes);
     }
 
     /// A volume goes: its requests are refused from now on. [`BlockServer::has_gone`] says when

@@ -19,7 +19,6 @@ mod answers;
 mod background;
 mod backing;
 mod bypass;
-mod bypassing;
 mod capacity;
 mod cleaning;
 mod closing;

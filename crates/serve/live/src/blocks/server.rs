@@ -8,7 +8,7 @@
 
 use super::answers::BlockAnswers;
 use super::background::Background;
-use super::bypass::{BYPASS_TOKENS, Bypass};
+use super::bypass::{Bypass, PassedRequest};
 use super::content::LogContent;
 use super::copies::CopyId;
 use super::decisions::Decisions;
@@ -32,8 +32,6 @@ use std::sync::Arc;
 
 /// Bit of a token from which on it says whose it is.
 const NAMESPACE_SHIFT: u32 = 56;
-/// Bits of a token that belong to the server.
-const OWN_BITS: u64 = (1 << NAMESPACE_SHIFT) - 1;
 /// The caller of syncs of the log that no procedure waits for: the number of no operation.
 const NOBODY: u64 = 1 << 32;
 /// What waits for a sync of a backing device before one is begun unasked.
@@ -69,6 +67,10 @@ pub(super) enum Procedure {
     Revive(TenantId),
     /// A segment of the log is cleaned.
     Clean(SegmentId),
+    /// The log has failed: the server goes on past the cache.
+    Bypass(IoError),
+    /// A request goes past the cache.
+    Pass(PassedRequest),
 }
 
 /// What a server consists of.
@@ -136,7 +138,7 @@ impl BlockServer {
         content.copies.reserve(&decisions.max_ids());
         let (changed, advanced) = (tasks.signal(), tasks.signal());
         let state = State {
-            bypass: Bypass::new(volumes.list(), block_shift, namespace),
+            bypass: Bypass::new(volumes.list().iter().map(|volume| volume.id), tasks.signal()),
             decisions,
             content,
             volumes,
@@ -275,12 +277,8 @@ impl BlockServer {
         if state.content.log.owns(done.token) {
             state.log_done(done);
         } else {
-            let own = done.token.0 & OWN_BITS;
-            if own >= BYPASS_TOKENS {
-                state.bypass_done(own, done.output, done.error);
-            } else {
-                state.tasks.end_op(OpId(own as u32), done.error.map_or(Ok(done.output), Err));
-            }
+            let id = OpId(done.token.0 as u32);
+            state.tasks.end_op(id, done.error.map_or(Ok(done.output), Err));
         }
         drop(state);
         self.settle();
@@ -302,7 +300,8 @@ impl BlockServer {
     fn begin_due(&mut self) {
         if self.look().content.failed.is_some() {
             self.settle();
-            self.state().go_on_bypassing();
+            self.state().advanced.give();
+            self.settle();
         }
         if self.look().bypass.is_begun() && !self.look().bypass.is_draining() {
             return;
@@ -342,6 +341,8 @@ impl BlockServer {
                     Procedure::SyncBacking(tenant) => tasks.spawn(engine.sync_backing(tenant)),
                     Procedure::Revive(tenant) => tasks.spawn(engine.revive(tenant)),
                     Procedure::Clean(victim) => tasks.spawn(engine.clean(victim)),
+                    Procedure::Bypass(cause) => tasks.spawn(engine.bypass(cause)),
+                    Procedure::Pass(passed) => tasks.spawn(engine.pass(passed)),
                 }
             }
             drop(state);

@@ -167,3 +167,116 @@ impl Turns {
         done.set(is_well);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::executor::Executor;
+    use cachewright_types::Seed;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    const TENANT: TenantId = TenantId(2);
+
+    /// An operation on some blocks, and what it waits for.
+    enum Operation {
+        Read(Turn),
+        Write(Turn, Event),
+        Clear(Turn, Event),
+    }
+
+    /// Random operations that end in any order: each begins when the changes of its blocks that
+    /// were taken before have ended, and no later; a read fails if one of them did.
+    #[test]
+    fn operations_begin_when_all_earlier_changes_of_their_blocks_have_ended() {
+        for seed in 0..200 {
+            let mut rng = Seed(seed).rng();
+            let (mut turns, tasks) = (Turns::default(), Executor::default());
+            let begun: Rc<RefCell<Vec<Option<bool>>>> = Rc::default();
+            let mut taken: Vec<(Range<u64>, bool, Option<Event>)> = Vec::new();
+            let mut ended: Vec<Option<bool>> = Vec::new();
+            for number in 0..30 {
+                let start = rng.below(12);
+                let blocks = start..start + 1 + rng.below(4);
+                let done = tasks.event();
+                let operation = match rng.below(3) {
+                    0 => Operation::Read(turns.read(TENANT, &blocks)),
+                    1 => {
+                        let turn = turns.write(TENANT, &blocks, [false; 2], &done);
+                        Operation::Write(turn, done)
+                    }
+                    _ => Operation::Clear(turns.clear(TENANT, &blocks, &done), done),
+                };
+                begun.borrow_mut().push(None);
+                ended.push(None);
+                let (turn, clears, done) = match operation {
+                    Operation::Read(turn) => (turn, false, None),
+                    Operation::Write(turn, done) => (turn, false, Some(done)),
+                    Operation::Clear(turn, done) => (turn, true, Some(done)),
+                };
+                taken.push((blocks, clears, done));
+                let list = begun.clone();
+                tasks.spawn(async move {
+                    let is_well = turn.come().await;
+                    list.borrow_mut()[number] = Some(is_well);
+                });
+                // Some of what has begun ends.
+                for other in 0..=number {
+                    tasks.run();
+                    let (blocks, clears, done) = &taken[other];
+                    let can_end = begun.borrow()[other].is_some() && ended[other].is_none();
+                    if can_end && rng.below(4) == 0 {
+                        let is_well = rng.below(5) > 0;
+                        ended[other] = Some(is_well);
+                        match done {
+                            Some(done) if *clears => turns.end_clear(TENANT, done, is_well),
+                            Some(done) => turns.end_write(TENANT, blocks, done, is_well),
+                            None => {}
+                        }
+                    }
+                }
+                tasks.run();
+                for (other, (blocks, _, done)) in taken.iter().enumerate() {
+                    let earlier = (0..other).filter(|before| {
+                        let (range, _, change) = &taken[*before];
+                        let meets = range.start < blocks.end && blocks.start < range.end;
+                        change.is_some() && meets
+                    });
+                    let earlier: Vec<Option<bool>> = earlier.map(|before| ended[before]).collect();
+                    let has_begun = begun.borrow()[other];
+                    let is_free = earlier.iter().all(Option::is_some);
+                    assert!(is_free || has_begun.is_none(), "seed {seed}: {other} began too early");
+                    assert!(!is_free || has_begun.is_some(), "seed {seed}: {other} waits in vain");
+                    assert!(done.is_none() || has_begun != Some(false), "a change needs nothing");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_fails_with_the_change_that_it_waits_for_and_a_write_only_in_part_of_a_write_back() {
+        let (mut turns, tasks) = (Turns::default(), Executor::default());
+        let [back, whole, part] = [0; 3].map(|_| tasks.event());
+        let written_back = turns.write_back(TENANT, &(3..5), true, &back);
+        let mut came: Vec<Rc<RefCell<Option<bool>>>> = Vec::new();
+        let mut waits = |turn: Turn| {
+            let found: Rc<RefCell<Option<bool>>> = Rc::default();
+            came.push(found.clone());
+            tasks.spawn(async move {
+                let is_well = turn.come().await;
+                *found.borrow_mut() = Some(is_well);
+            });
+        };
+        waits(written_back);
+        waits(turns.read(TENANT, &(4..6)));
+        waits(turns.read(TENANT, &(5..6)));
+        waits(turns.write(TENANT, &(3..4), [false; 2], &whole));
+        waits(turns.write(TENANT, &(4..5), [true, false], &part));
+        tasks.run();
+        turns.end_write(TENANT, &(3..5), &back, false);
+        tasks.run();
+        let found: Vec<Option<bool>> = came.iter().map(|found| *found.borrow()).collect();
+        let expected = [Some(true), Some(false), Some(true), Some(true), Some(false)];
+        assert_eq!(found, expected, "the last needs the rest of its block");
+    }
+}

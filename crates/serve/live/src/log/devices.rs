@@ -10,7 +10,7 @@ use super::format::{
     SetGeometry, SetId, Superblock, SuperblockError, Volume,
 };
 use super::recovery::UnreadablePage;
-use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, Submit, Token, batch};
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, batch};
 use std::sync::Arc;
 
 cachewright_types::index_ids! {
@@ -496,17 +496,6 @@ pub fn rewrite_both(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetE
     rewrite(io, open)
 }
 
-/// How far a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MarkStage {
-    /// Copies that are to be written yet, the one at hand among them.
-    Write { left: u32 },
-    /// The copy at hand is made durable.
-    Sync { left: u32 },
-    /// Both copies have the mark, or one could not be written.
-    Ended { marked: bool },
-}
-
 /// Writes marks to all devices of a set, while other operations are under way. The copies on one
 /// device are written one after the other, so that one is valid at any time.
 #[derive(Clone, Debug)]
@@ -515,14 +504,15 @@ pub struct Marker {
     superblock: Superblock,
     newest_copies: Vec<u64>,
     /// The mark under way, device by device.
-    stages: Vec<MarkStage>,
+    /// A mark is being written.
+    is_busy: bool,
 }
 
 impl Marker {
     /// Marks of a set that is open.
     pub fn new(open: OpenSet) -> Marker {
         let OpenSet { set, superblock, newest_copies, .. } = open;
-        Marker { set, superblock, newest_copies, stages: Vec::new() }
+        Marker { set, superblock, newest_copies, is_busy: false }
     }
 
     /// The table of volumes in the superblocks.
@@ -543,7 +533,7 @@ impl Marker {
         volumes: Vec<Volume>,
         notes: Vec<u8>,
     ) -> Result<(), OpenSetError> {
-        if self.is_busy() || self.superblock.bypassed.is_some() {
+        if self.is_busy || self.superblock.bypassed.is_some() {
             return Err(OpenSetError::Io { device: 0, error: IoError::IO });
         }
         let mut open = OpenSet {
@@ -563,60 +553,30 @@ impl Marker {
         written
     }
 
-    /// Whether a mark is on its way.
-    pub fn is_busy(&self) -> bool {
-        self.stages.iter().any(|stage| !matches!(stage, MarkStage::Ended { .. }))
-    }
-
-    /// Begins to write a mark. Operations have the token of their device; one is under way on each.
-    pub fn begin(&mut self, io: &mut impl Submit, mark: Bypassed, token: impl Fn(usize) -> Token) {
+    /// A mark is written from now on; returns how many devices take it.
+    pub fn begin(&mut self, mark: Bypassed) -> usize {
         self.superblock.bypassed = Some(mark);
         self.superblock.edition += 1;
-        self.stages = vec![MarkStage::Write { left: 2 }; self.set.files().len()];
-        (0..self.stages.len()).for_each(|device| self.write(io, device, token(device)));
+        self.is_busy = true;
+        self.set.files().len()
     }
 
-    fn write(&mut self, io: &mut impl Submit, device: usize, token: Token) {
-        let copy = Superblock { device: device as u32, ..self.superblock.clone() }.encode();
-        let Ok(copy) = copy else {
-            self.stages[device] = MarkStage::Ended { marked: false };
-            return;
-        };
+    /// The mark was written, or could not be.
+    pub fn end(&mut self) {
+        self.is_busy = false;
+    }
+
+    /// Writes the older copy on a device, with the mark; nothing if it does not fit.
+    pub fn copy(&self, device: usize) -> Option<(IoOp, FileId)> {
+        let copy = Superblock { device: device as u32, ..self.superblock.clone() }.encode().ok()?;
         let offset = Superblock::offset(1 - self.newest_copies[device]);
         let (file, buffer) = (self.set.files()[device], Arc::new(Buffer::padded(&copy)));
-        io.submit(token, IoOp::Write { file, offset, buffer });
+        Some((IoOp::Write { file, offset, buffer }, file))
     }
 
-    /// An operation on a device is done. When none is left: whether the mark stands.
-    pub fn on_done(
-        &mut self,
-        io: &mut impl Submit,
-        device: usize,
-        token: Token,
-        error: Option<IoError>,
-    ) -> Option<bool> {
-        let stage = self.stages.get(device).copied()?;
-        self.stages[device] = match stage {
-            MarkStage::Ended { .. } => return None,
-            _ if error.is_some() => MarkStage::Ended { marked: false },
-            MarkStage::Write { left } => {
-                io.submit(token, IoOp::Sync { file: self.set.files()[device] });
-                MarkStage::Sync { left }
-            }
-            MarkStage::Sync { left } => {
-                self.newest_copies[device] = 1 - self.newest_copies[device];
-                match left - 1 {
-                    0 => MarkStage::Ended { marked: true },
-                    left => MarkStage::Write { left },
-                }
-            }
-        };
-        if matches!((stage, self.stages[device]), (MarkStage::Sync { .. }, MarkStage::Write { .. }))
-        {
-            self.write(io, device, token);
-        }
-        let marked = |stage: &MarkStage| *stage == MarkStage::Ended { marked: true };
-        (!self.is_busy()).then(|| self.stages.iter().any(marked))
+    /// That copy is durable: it is the newest one.
+    pub fn note_copied(&mut self, device: usize) {
+        self.newest_copies[device] = 1 - self.newest_copies[device];
     }
 }
 
@@ -690,17 +650,21 @@ mod tests {
 
     /// Writes a mark; returns whether it stands.
     fn write(sim: &mut Sim, marker: &mut Marker) -> bool {
-        marker.begin(sim, mark(), |device| Token(device as u64));
-        let mut done = Vec::new();
-        loop {
-            sim.wait(&mut done);
-            for done in done.drain(..) {
-                let device = done.token.0 as usize;
-                if let Some(stands) = marker.on_done(sim, device, done.token, done.error) {
-                    return stands;
+        let mut stands = false;
+        for device in 0..marker.begin(mark()) {
+            stands |= (0..2).all(|_| {
+                let (copy, file) = marker.copy(device).unwrap();
+                let is_copied = [copy, IoOp::Sync { file }]
+                    .into_iter()
+                    .all(|op| batch::run(sim, vec![op]).remove(0).is_ok());
+                if is_copied {
+                    marker.note_copied(device);
                 }
-            }
+                is_copied
+            });
         }
+        marker.end();
+        stands
     }
 
     #[test]
@@ -713,7 +677,6 @@ mod tests {
             failing.then_some(Fault::Error(IoError::IO))
         }));
         assert!(write(&mut sim, &mut marker), "the other device takes it");
-        assert!(!marker.is_busy());
         let mut left = sim.crash(Seed(2), std::iter::repeat(Fate::Lost));
         assert_eq!(open(&mut left, &files).unwrap().superblock.bypassed, Some(mark()));
         for copy in [0, 1] {

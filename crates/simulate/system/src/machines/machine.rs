@@ -56,8 +56,7 @@ impl Machine {
             return Err(needed);
         }
         let decision = (settings.decision_time.0 > 0).then_some(settings.decision);
-        let (fill, fills_late) = (settings.fill, true);
-        let rules = Rules { fill, decision, fills_late, block_shift };
+        let rules = Rules { fill: settings.fill, decision, block_shift };
         let placement = SlotPlacement::new(slots, settings.swap_depth, block_shift);
         Ok(Machine {
             steps: Steps::new(placement, &backing_of, rules),

@@ -1,7 +1,7 @@
 //! Machines under simulated time: a cache in front of devices, and what its tenants wait.
 //!
 //! A request goes to the cache ([`ReplayDecider`]), whose plan becomes steps that wait for each
-//! other (`decide/steps`) and for devices ([`Machine`]). Of the four systems of papers three are
+//! other (`simulate/steps`) and for devices ([`Machine`]). Of the four systems of papers three are
 //! this machine with other devices: `tiered` (a flash or fixed-latency device over disks),
 //! `buffer-cache` (memory over a disk with read-ahead) and `flash-store` (memory over a log on
 //! flash); `ssd`, a drive that decides inside, is replayed by [`crate::event_loop::run_ssd`].

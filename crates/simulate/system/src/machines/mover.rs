@@ -594,12 +594,7 @@ mod tests {
             let map = ChannelMap { pools: vec![vec![0], vec![1]], tenants, lent: Vec::new() };
             let mut slots = Slots::laid_out(&map, &[exposed(0), exposed(1)], SHIFT, 0);
             slots.set_quotas(&[4, 0]);
-            let rules = Rules {
-                fill: Fill::AfterAnswer,
-                decision: None,
-                fills_late: true,
-                block_shift: SHIFT,
-            };
+            let rules = Rules { fill: Fill::AfterAnswer, decision: None, block_shift: SHIFT };
             let placement = SlotPlacement::new(slots, depth, SHIFT);
             World { steps: Steps::new(placement, &[1, 1], rules), log: Vec::new() }
         }

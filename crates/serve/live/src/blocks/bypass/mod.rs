@@ -1,68 +1,58 @@
-//! Serving past a cache that has failed.
+//! Serving past a cache that has failed: volumes go on when a device of the log fails.
 //!
-//! For: volumes that go on when a device of the log fails. Must never know: the cache, policies,
-//! steps. Units: bytes, blocks. The order, by which nothing older is ever read:
+//! The order, by which nothing older is ever read:
 //!
-//! 1. what was begun ends; requests that needed the log wait to be begun again, and new ones behind
-//!    them;
+//! 1. what was begun ends, so that the newest content of each block is known; requests that needed
+//!    the log wait to be begun again, and new ones behind them;
 //! 2. a mark on the log's devices says that clean content of the log does not count any more;
 //! 3. dirty content is read from wherever it stands, checked, written to its backing device, and
 //!    made durable there; what cannot be read is lost: reads of it fail until it is overwritten;
 //! 4. a second mark says of a volume that nothing in the log counts for it; then its writes pass.
 //!
 //! Where no device takes a mark, nothing may be written that the log does not have durably: volumes
-//! can be read only.
+//! can be read only. Where a backing device fails as well, what only the log has of it stays there.
+//!
+//! Changes of the same pages are carried out in the order in which they came; a read brings what
+//! was answered before it. Units: bytes, blocks.
 
 mod lost;
-mod pass_through;
 mod pieces;
-mod rescue;
-mod tokens;
-mod volume;
 
-pub use rescue::DirtyContent;
-pub use tokens::BYPASS_TOKENS;
-pub use volume::Passage;
-
-use super::request::{BlockAnswer, BlockOp, BlockRequest};
-use super::volumes::ServedVolume;
-use crate::io::{IoError, Output, Submit};
-use crate::log::format::{Bypassed, VolumeId};
-use crate::log::{Marker, OpenSet};
-use cachewright_types::{TenantId, block_numbers};
+use super::content::LogContent;
+use super::copies::BlockCopy;
+use super::losses::KnownLosses;
+use super::request::{BlockOp, BlockRequest, OpenRequest, ZERO_BYTES, zeroes};
+use super::server::{BlockServer, Engine, Procedure, State};
+use super::turns::Turn;
+use super::volumes::covered;
+use crate::io::executor::{Begun, Event, Signal};
+use crate::io::{Buffer, IoError, IoOp, Output};
+use crate::log::format::{Bypassed, VolumeId, data_checksum};
+use crate::log::{DevicePage, Marker, OpenSet, Place};
+use crate::record::RequestRecorder;
+use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use lost::LostBlocks;
-use pass_through::PassThrough;
-use rescue::{Rescue, RescueEvent};
+use pieces::{Piece, around, pages_of, pieces_of};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use tokens::BypassToken;
-use volume::BypassedVolume;
+use std::sync::Arc;
 
-/// How far the server is.
+/// Blocks of one volume that are rescued side by side.
+const UNDER_WAY: usize = 16;
+
+/// What becomes of the requests of a volume whose cache has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BypassPhase {
-    /// The cache works.
-    Off,
-    /// What was begun ends.
-    Draining,
-    /// Clean content is marked as void.
-    Announcing,
-    /// Content is rescued; requests pass.
-    Serving {
-        /// Whether the mark stands.
-        marked: bool,
-    },
-}
-
-/// What a bypass has brought about since it was last looked at.
-#[derive(Debug, Default)]
-pub struct BypassNews {
-    /// Requests that ended.
-    pub answers: Vec<BlockAnswer>,
-    /// Volumes whose backing devices have failed.
-    pub failed: Vec<TenantId>,
-    /// Volumes of which content is lost that no flush had made durable, once for each block.
-    pub lost: Vec<TenantId>,
+pub enum Passage {
+    /// Reads pass; changes wait until what only the log has is rescued.
+    Waits,
+    /// All pass.
+    Passes,
+    /// Reads pass, all others get errors: no device takes the mark.
+    ReadsOnly,
+    /// All get errors: the backing device has failed. What only the log has stays there.
+    Fails,
 }
 
 /// What operators are told of a volume.
@@ -76,46 +66,144 @@ pub struct VolumePassage {
     pub lost: u64,
 }
 
+/// How far the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BypassPhase {
+    /// The cache works.
+    Off,
+    /// What was begun ends.
+    Draining,
+    /// Clean content is marked as void.
+    Announcing,
+    /// Content is rescued; requests pass.
+    Serving,
+}
+
+/// Dirty content of a block, and where it may be read.
+#[derive(Clone, Debug, Default)]
+struct DirtyContent {
+    checksum: u32,
+    /// A flush, or a sync of the log, has made it durable.
+    durable: bool,
+    /// It is on its way to the log.
+    memory: Option<Buffer>,
+    /// Where it may be read, in this order.
+    places: Vec<DevicePage>,
+}
+
+/// A volume whose cache has failed.
+struct BypassedVolume {
+    id: VolumeId,
+    passage: Passage,
+    /// Content that only the log has, and that is not being rescued.
+    unrescued: BTreeMap<u64, DirtyContent>,
+    /// Blocks that are being rescued.
+    under_way: BTreeSet<u64>,
+    /// Blocks that were rescued.
+    rescued: u64,
+    /// Blocks whose content was lost, overwritten since or not.
+    lost_blocks: u64,
+    lost: LostBlocks,
+    /// Those of them whose content no flush had made durable.
+    unflushed: LostBlocks,
+    /// Changes of pages that are not done. One that covers another waits for it: only the later one
+    /// is known.
+    changes: Vec<(Range<u64>, Event)>,
+    /// What waits for the next sync.
+    next_sync: Option<Event>,
+    is_syncing: bool,
+}
+
+impl BypassedVolume {
+    fn new(id: VolumeId) -> BypassedVolume {
+        BypassedVolume {
+            id,
+            passage: Passage::Waits,
+            unrescued: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            rescued: 0,
+            lost_blocks: 0,
+            lost: LostBlocks::default(),
+            unflushed: LostBlocks::default(),
+            changes: Vec::new(),
+            next_sync: None,
+            is_syncing: false,
+        }
+    }
+
+    /// Whether content of a block of a range is not rescued yet.
+    fn holds(&self, blocks: &Range<u64>) -> bool {
+        !blocks.is_empty()
+            && (self.unrescued.range(blocks.clone()).next().is_some()
+                || self.under_way.range(blocks.clone()).next().is_some())
+    }
+
+    /// The turn of a change of some pages, which `done` ends.
+    fn turn(&mut self, pages: &Range<u64>, done: &Event) -> Turn {
+        let mut turn = Turn::default();
+        let meets = |other: &Range<u64>| other.start < pages.end && pages.start < other.end;
+        for (_, event) in self.changes.iter().filter(|(other, _)| meets(other)) {
+            turn.wait_for(Some(event.clone()));
+        }
+        self.changes.retain(|(other, event)| {
+            let is_covered = pages.start <= other.start && other.end <= pages.end;
+            !is_covered && !event.is_set()
+        });
+        self.changes.push((pages.clone(), done.clone()));
+        turn
+    }
+}
+
+/// A request that goes past the cache.
+pub(super) struct PassedRequest {
+    request: BlockRequest,
+    pieces: Vec<Piece>,
+    /// Bytes that stay as they are: later requests have written them.
+    spared: Vec<Range<u64>>,
+    turn: Turn,
+    /// It ends the turn of those that wait for this one.
+    done: Event,
+}
+
 /// Serves volumes past the cache, once that has failed.
-pub struct Bypass {
+pub(super) struct Bypass {
     phase: BypassPhase,
-    cause: Option<IoError>,
+    /// Writes marks to the cache's devices.
     marker: Option<Marker>,
     volumes: Vec<BypassedVolume>,
     /// Volumes for which nothing in the log counts, as soon as the mark stands.
     passed: BTreeSet<VolumeId>,
-    rescue: Rescue,
-    passing: PassThrough,
+    /// Volumes that are rescued; a mark is to say so.
+    to_mark: Vec<TenantId>,
+    /// Volumes that are being rescued.
+    rescuing: usize,
+    /// Requests that pass, or wait to.
+    passing: usize,
     /// Requests that came before anything passes.
     early: VecDeque<BlockRequest>,
     /// Requests that were decided before, by the order in which they were: they go first.
     again: BTreeMap<u64, BlockRequest>,
-    failed: Vec<TenantId>,
-    lost: Vec<TenantId>,
-    block_shift: u32,
-    namespace: u64,
+    /// What those leave as it is, by their tags: later requests have written it.
+    spared: HashMap<u64, Vec<Range<u64>>, FixedState>,
+    /// A block is rescued or lost, or it is known what becomes of a volume.
+    progress: Signal,
 }
 
 impl Bypass {
-    /// For volumes of tenants 0, 1 and so on. It can begin when it has the set.
-    pub fn new(volumes: &[ServedVolume], block_shift: u32, namespace: u64) -> Bypass {
-        let passing = PassThrough::new(volumes, block_shift, namespace);
-        let rescue = Rescue::new(volumes, 1 << block_shift, namespace);
-        let volumes = volumes.iter().map(|volume| BypassedVolume::new(volume.id)).collect();
+    /// For these volumes of tenants 0, 1 and so on. It can begin when it has the set.
+    pub fn new(volumes: impl Iterator<Item = VolumeId>, progress: Signal) -> Bypass {
         Bypass {
             phase: BypassPhase::Off,
-            cause: None,
             marker: None,
-            volumes,
+            volumes: volumes.map(BypassedVolume::new).collect(),
             passed: BTreeSet::new(),
-            rescue,
-            passing,
+            to_mark: Vec::new(),
+            rescuing: 0,
+            passing: 0,
             early: VecDeque::new(),
             again: BTreeMap::new(),
-            failed: Vec::new(),
-            lost: Vec::new(),
-            block_shift,
-            namespace,
+            spared: HashMap::default(),
+            progress,
         }
     }
 
@@ -125,27 +213,14 @@ impl Bypass {
     }
 
     /// One more tenant's volume. The cache must not be bypassed yet.
-    pub fn add_volume(&mut self, volume: ServedVolume) {
+    pub fn add_volume(&mut self, id: VolumeId) {
         debug_assert!(!self.is_begun(), "volumes come while the cache works");
-        self.volumes.push(BypassedVolume::new(volume.id));
-        self.rescue.add_volume(volume);
-        self.passing.add_volume(volume);
-    }
-
-    /// A tenant's volume has this size from now on.
-    pub fn resize_volume(&mut self, tenant: TenantId, bytes: u64) {
-        self.rescue.resize_volume(tenant, bytes);
-        self.passing.resize_volume(tenant, bytes);
+        self.volumes.push(BypassedVolume::new(id));
     }
 
     /// What marks the cache's devices, once it is armed.
     pub fn marker(&mut self) -> Option<&mut Marker> {
         self.marker.as_mut()
-    }
-
-    /// Whether the cache can be bypassed.
-    pub fn is_armed(&self) -> bool {
-        self.marker.is_some()
     }
 
     /// Whether the cache is bypassed.
@@ -163,9 +238,10 @@ impl Bypass {
         match self.phase {
             BypassPhase::Off => self.early.is_empty() && self.again.is_empty(),
             BypassPhase::Draining | BypassPhase::Announcing => false,
-            BypassPhase::Serving { .. } => {
-                let settled = self.volumes.iter().all(BypassedVolume::is_settled);
-                settled && self.rescue.is_idle() && self.passing.is_idle()
+            BypassPhase::Serving => {
+                let is_settled = |volume: &BypassedVolume| volume.passage != Passage::Waits;
+                let is_settled = self.volumes.iter().all(is_settled);
+                is_settled && self.rescuing == 0 && self.passing == 0
             }
         }
     }
@@ -173,48 +249,8 @@ impl Bypass {
     /// How a volume stands, while the cache is bypassed.
     pub fn volume(&self, tenant: TenantId) -> Option<VolumePassage> {
         let volume = self.volumes.get(tenant.index()).filter(|_| self.is_begun())?;
-        let passage = volume.passage();
-        let (rescued, lost) = (self.rescue.written(tenant), self.passing.lost(tenant)?.len());
-        Some(VolumePassage { passage, rescued, lost })
-    }
-
-    /// Dirty blocks of a tenant that were lost with the log, overwritten since or not.
-    pub fn lost_blocks(&self, tenant: TenantId) -> u64 {
-        self.volumes.get(tenant.index()).map_or(0, BypassedVolume::lost)
-    }
-
-    /// Runs of a tenant's blocks whose content is lost.
-    pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
-        self.passing.lost(tenant).into_iter().flat_map(LostBlocks::runs).collect()
-    }
-
-    /// Whether content of a tenant is lost that no flush had made durable, and that was not
-    /// overwritten.
-    pub fn has_unflushed_losses(&self, tenant: TenantId) -> bool {
-        self.passing.has_unflushed(tenant)
-    }
-
-    /// Blocks that only the log has, of all volumes.
-    pub fn left_in_log(&self) -> u64 {
-        let tenants = (0..self.volumes.len()).map(|index| TenantId(index as u16));
-        tenants.map(|tenant| self.rescue.left_in_log(tenant)).sum()
-    }
-
-    /// The log takes nothing any more.
-    pub fn begin(&mut self, cause: IoError) {
-        if self.phase == BypassPhase::Off && self.is_armed() {
-            (self.phase, self.cause) = (BypassPhase::Draining, Some(cause));
-        }
-    }
-
-    /// A request comes that was not decided. It was checked.
-    pub fn take(&mut self, io: &mut impl Submit, request: BlockRequest) {
-        match self.phase {
-            BypassPhase::Serving { .. } => self.serve(io, request),
-            BypassPhase::Off | BypassPhase::Draining | BypassPhase::Announcing => {
-                self.early.push_back(request)
-            }
-        }
+        let BypassedVolume { passage, rescued, .. } = *volume;
+        Some(VolumePassage { passage, rescued, lost: volume.lost.len() })
     }
 
     /// A request that was the `order`th to be decided could not be carried out by the log: it is
@@ -227,194 +263,744 @@ impl Bypass {
         self.again.insert(order, request);
     }
 
-    /// Requests that are begun again leave out what later ones have written, which `overtaken`
-    /// says of each by its place in the order.
-    pub fn leave_out(&mut self, overtaken: impl Fn(u64, &BlockRequest) -> Vec<Range<u64>>) {
-        for (order, request) in &self.again {
-            self.passing.spare(request.tag, overtaken(*order, request));
-        }
-    }
-
-    /// What was begun has ended: this content only the log has, and these volumes' backing devices
-    /// have failed.
-    pub fn drained(
-        &mut self,
-        io: &mut impl Submit,
-        dirty: Vec<(TenantId, u64, DirtyContent)>,
-        failed: &[TenantId],
-    ) {
-        for (tenant, number, content) in dirty {
-            self.rescue.add(tenant, number, content);
-        }
-        for tenant in failed {
-            self.rescue.leave(*tenant);
-            let waiting = self.volumes[tenant.index()].settle(Passage::Fails);
-            debug_assert!(waiting.is_empty(), "nothing waits before anything passes");
-        }
-        let again = std::mem::take(&mut self.again).into_values();
-        self.early = again.chain(std::mem::take(&mut self.early)).collect();
-        self.phase = BypassPhase::Announcing;
-        self.mark(io);
-    }
-
-    /// Writes a mark that names all volumes that pass or are to pass. None that passed is left out
-    /// later, whatever becomes of it.
-    fn mark(&mut self, io: &mut impl Submit) {
-        let passed = self.passed.clone();
-        let error = self.cause.and_then(|error| u16::try_from(error.0).ok()).unwrap_or_default();
-        let namespace = self.namespace;
-        let token = |device| BypassToken::Mark(device).token(namespace);
-        let Some(marker) = &mut self.marker else { return };
-        marker.begin(io, Bypassed { error, passed }, token);
-        if !marker.is_busy() {
-            self.marked(io, false);
-        }
-    }
-
-    /// A mark stands, or no device has taken it.
-    fn marked(&mut self, io: &mut impl Submit, stands: bool) {
-        if self.phase == BypassPhase::Announcing {
-            self.phase = BypassPhase::Serving { marked: stands };
-            if !stands {
-                self.rescue.keep_durable_only();
-            }
-            for request in std::mem::take(&mut self.early) {
-                self.serve(io, request);
-            }
-            return;
-        }
-        let passage = if stands { Passage::Passes } else { Passage::ReadsOnly };
-        for index in 0..self.volumes.len() {
-            if self.volumes[index].is_marking() {
-                self.settle(io, index, passage);
-            }
-        }
-    }
-
-    /// It is known what becomes of a volume's requests.
-    fn settle(&mut self, io: &mut impl Submit, index: usize, passage: Passage) {
-        for request in self.volumes[index].settle(passage) {
-            self.serve(io, request);
-        }
-    }
-
-    /// Begins a request, refuses it, or lets it wait.
-    fn serve(&mut self, io: &mut impl Submit, request: BlockRequest) {
-        let (tenant, op) = (request.tenant, request.op);
-        let passage = self.volumes[tenant.index()].passage();
-        let blocks = block_numbers(request.offset, request.length, self.block_shift);
-        match (passage, op) {
-            (Passage::Passes, _) | (Passage::ReadsOnly, BlockOp::Read) => {
-                self.passing.begin(io, request)
-            }
-            (Passage::ReadsOnly | Passage::Fails, _) => {
-                self.passing.answer(request, Err(IoError::IO))
-            }
-            (Passage::Waits, BlockOp::Read) if !self.rescue.holds(tenant, &blocks) => {
-                self.passing.begin(io, request);
-            }
-            (Passage::Waits, _) => self.volumes[tenant.index()].wait(request),
-        }
-    }
-
-    /// Begins what is due.
-    pub fn advance(&mut self, io: &mut impl Submit) {
-        let BypassPhase::Serving { marked } = self.phase else { return };
-        self.rescue.advance(io);
-        self.take_rescued(io);
-        if !marked {
-            for index in 0..self.volumes.len() {
-                if self.volumes[index].is_rescued() {
-                    self.settle(io, index, Passage::ReadsOnly);
-                }
-            }
-            return;
-        }
-        let is_busy = self.marker.as_ref().is_some_and(Marker::is_busy);
-        if !is_busy && self.volumes.iter().any(BypassedVolume::is_rescued) {
-            let due = self.volumes.iter_mut().filter(|volume| volume.is_rescued());
-            self.passed.extend(due.map(BypassedVolume::begin_mark));
-            self.mark(io);
-        }
-    }
-
-    /// An operation is done, whose token is this without its namespace.
-    pub fn on_done(
-        &mut self,
-        io: &mut impl Submit,
-        own: u64,
-        output: Output,
-        error: Option<IoError>,
-    ) {
-        let tenant = |index: usize| TenantId(index as u16);
-        match BypassToken::decode(own) {
-            BypassToken::Mark(device) => {
-                let token = BypassToken::Mark(device).token(self.namespace);
-                let marker = self.marker.as_mut();
-                let stands = marker.and_then(|known| known.on_done(io, device, token, error));
-                if let Some(stands) = stands {
-                    self.marked(io, stands);
-                }
-            }
-            BypassToken::Rescue(block) => self.rescue.on_done(io, block, output, error),
-            BypassToken::RescueSync(index) => self.rescue.synced(tenant(index), error),
-            BypassToken::Request(number) => {
-                let failed = self.passing.on_done(io, number, output, error);
-                failed.into_iter().for_each(|tenant| self.fail(io, tenant));
-            }
-            BypassToken::Sync(index) => {
-                let failed = self.passing.synced(io, tenant(index), error);
-                failed.into_iter().for_each(|tenant| self.fail(io, tenant));
-            }
-        }
-        self.take_rescued(io);
-    }
-
-    fn take_rescued(&mut self, io: &mut impl Submit) {
-        for event in self.rescue.take_events() {
-            match event {
-                RescueEvent::Lost { tenant, number, durable } => {
-                    self.passing.lose(tenant, number, !durable);
-                    self.volumes[tenant.index()].note_lost();
-                    self.lost.extend((!durable).then_some(tenant));
-                }
-                RescueEvent::BlockEnded { tenant, number } => {
-                    self.release_reads(io, tenant, number);
-                }
-                RescueEvent::Ended(tenant) => {
-                    self.volumes[tenant.index()].end_rescue();
-                }
-                RescueEvent::Failed(tenant) => self.fail(io, tenant),
-            }
-        }
-    }
-
-    /// A block is rescued, or lost: reads that waited for it alone begin.
-    fn release_reads(&mut self, io: &mut impl Submit, tenant: TenantId, number: u64) {
-        let (rescue, shift) = (&self.rescue, self.block_shift);
-        let is_free = |request: &BlockRequest| {
-            let blocks = block_numbers(request.offset, request.length, shift);
-            let waited = request.op == BlockOp::Read && blocks.contains(&number);
-            waited && !rescue.holds(tenant, &blocks)
-        };
-        let free = self.volumes[tenant.index()].release(is_free);
-        free.into_iter().for_each(|request| self.passing.begin(io, request));
-    }
-
     /// A volume's backing device has failed.
-    fn fail(&mut self, io: &mut impl Submit, tenant: TenantId) {
-        if self.volumes[tenant.index()].passage() == Passage::Fails {
-            return;
+    pub fn fail(&mut self, tenant: TenantId) {
+        if self.phase == BypassPhase::Serving {
+            self.settle(tenant, Passage::Fails);
         }
-        self.failed.push(tenant);
-        self.rescue.fail(tenant);
-        self.passing.fail(tenant);
-        self.settle(io, tenant.index(), Passage::Fails);
     }
 
-    /// What has come about since the last call.
-    pub fn take_news(&mut self) -> BypassNews {
-        let (answers, failed) = (self.passing.take_answers(), std::mem::take(&mut self.failed));
-        BypassNews { answers, failed, lost: std::mem::take(&mut self.lost) }
+    /// It is known what becomes of a volume's requests. One whose device has failed stays so.
+    fn settle(&mut self, tenant: TenantId, passage: Passage) {
+        let volume = &mut self.volumes[tenant.index()];
+        if volume.passage != Passage::Fails {
+            volume.passage = passage;
+        }
+        self.progress.give();
     }
+}
+
+impl BlockServer {
+    /// How a tenant's volume is served while the cache is bypassed; nothing while it is not.
+    pub fn passage(&self, tenant: TenantId) -> Option<VolumePassage> {
+        self.look().bypass.volume(tenant)
+    }
+
+    /// Runs of a tenant's blocks whose content is lost: reads of them fail until they are
+    /// overwritten whole, trimmed or zeroed.
+    pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
+        let state = self.look();
+        let volume = state.bypass.volumes.get(tenant.index());
+        volume.into_iter().flat_map(|volume| volume.lost.runs()).collect()
+    }
+
+    /// Dirty blocks of a tenant that were lost with the log: the count only rises.
+    pub fn lost_with_log(&self, tenant: TenantId) -> u64 {
+        let state = self.look();
+        state.bypass.volumes.get(tenant.index()).map_or(0, |volume| volume.lost_blocks)
+    }
+
+    /// Losses of a tenant's content that was answered and that no flush had made durable. A flush
+    /// does not fail because of them: which clients are to be told is the caller's to know.
+    pub fn losses(&self, tenant: TenantId) -> KnownLosses {
+        let state = self.look();
+        let volume = state.bypass.volumes.get(tenant.index());
+        let is_open = volume.is_some_and(|volume| !volume.unflushed.is_empty());
+        KnownLosses { count: state.losses.count(tenant), is_open }
+    }
+
+    /// The device of the log that has failed, in the order of the set.
+    pub fn failed_device(&self) -> Option<usize> {
+        self.look().content.log.failed_device()
+    }
+
+    /// Blocks that only the cache has.
+    pub fn dirty_blocks(&self) -> u64 {
+        let state = self.look();
+        if !state.bypass.is_begun() {
+            return state.decisions.cache.engine().dirty_blocks();
+        }
+        let left = |volume: &BypassedVolume| volume.unrescued.len() + volume.under_way.len();
+        state.bypass.volumes.iter().map(left).sum::<usize>() as u64
+    }
+
+    /// Whether the backing device of a tenant has all that the cache has of it. Tenants that share
+    /// a pool share the answer.
+    pub fn is_written_back(&self, tenant: TenantId) -> bool {
+        let state = self.look();
+        let engine = state.decisions.cache.engine();
+        let volume = state.volumes.id(tenant);
+        let is_own = |block: &(VolumeId, u64)| block.0 == volume;
+        !state.bypass.is_begun()
+            && engine.dirty_in(engine.pool_of(tenant)) == 0
+            && !state.content.stranded.keys().any(is_own)
+    }
+}
+
+impl State {
+    /// The log has failed: nothing is decided any more, and requests wait to pass the cache. Where
+    /// it cannot be bypassed, at a start and behind the last flush, they fail.
+    pub(super) fn turn_to_bypass(&mut self) {
+        let Some(cause) = self.content.failed else { return };
+        if self.can_bypass() && !self.bypass.is_begun() {
+            self.decisions.recorder.take().map(RequestRecorder::finish);
+            (self.decisions.division, self.decisions.curves) = (None, None);
+            self.bypass.phase = BypassPhase::Draining;
+            self.begun.push(Procedure::Bypass(cause));
+        }
+        for request in std::mem::take(&mut self.space.queue) {
+            match self.bypass.is_begun() {
+                true => self.pass(request),
+                false => self.answers.refuse(&request, IoError::IO),
+            }
+        }
+    }
+
+    fn can_bypass(&self) -> bool {
+        self.bypass.marker.is_some() && !self.is_closing
+    }
+
+    /// Whether a tenant's request that was under way is not to fail, because the log alone has: it
+    /// is begun again past the cache, in which it finds what its volume's device has by then.
+    pub(super) fn begins_again(&self, tenant: TenantId) -> bool {
+        let log_failed = self.content.failed.is_some();
+        log_failed && self.can_bypass() && !self.volumes.backing(tenant).has_failed()
+    }
+
+    /// A request that was not decided goes past the cache. It was checked.
+    pub(super) fn pass(&mut self, request: BlockRequest) {
+        if self.bypass.phase != BypassPhase::Serving {
+            return self.bypass.early.push_back(request);
+        }
+        let spared = self.bypass.spared.remove(&request.tag).unwrap_or_default();
+        let done = self.tasks.event();
+        let bytes = request.offset..request.offset + request.length;
+        let volume_bytes = self.volumes.bytes(request.tenant);
+        let pieces = pieces_of(&request, self.block_shift, volume_bytes, &spared);
+        let turn = match request.op {
+            BlockOp::Read | BlockOp::Flush => Turn::default(),
+            // One that changes nothing waits for nothing.
+            _ if pieces.is_empty() => Turn::default(),
+            _ => {
+                let volume = &mut self.bypass.volumes[request.tenant.index()];
+                volume.turn(&pages_of(&bytes), &done)
+            }
+        };
+        self.bypass.passing += 1;
+        self.begun.push(Procedure::Pass(PassedRequest { request, pieces, spared, turn, done }));
+    }
+
+    /// Whether nothing is under way that was begun through the cache.
+    fn has_drained(&self) -> bool {
+        let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+        self.at_work == 0
+            && self.open.is_empty()
+            && self.space.queue.is_empty()
+            && !backings.any(|backing| backing.is_syncing())
+    }
+
+    /// All that was begun has ended: what only the log has is to be rescued, and requests that are
+    /// begun again leave out what later ones have written.
+    fn begin_rescue(&mut self) {
+        for (tenant, number, content) in self.dirty_content() {
+            self.bypass.volumes[tenant.index()].unrescued.insert(number, content);
+        }
+        for tenant in self.volumes.tenants() {
+            if self.volumes.backing(tenant).has_failed() {
+                self.bypass.settle(tenant, Passage::Fails);
+            }
+        }
+        for (order, request) in &self.bypass.again {
+            let spared = self.open.overtaken(*order, request);
+            if !spared.is_empty() {
+                self.bypass.spared.insert(request.tag, spared);
+            }
+        }
+        let again = std::mem::take(&mut self.bypass.again).into_values();
+        self.bypass.early = again.chain(std::mem::take(&mut self.bypass.early)).collect();
+        self.bypass.phase = BypassPhase::Announcing;
+    }
+
+    /// Content that no backing device has, where it is the newest of its block. Nothing is under
+    /// way, so that each block is cached, or its content is stranded, or its device has all of it.
+    /// What is stranded is older than what is cached.
+    fn dirty_content(&self) -> Vec<(TenantId, u64, DirtyContent)> {
+        let (mut dirty, content) = (Vec::new(), &self.content);
+        for (copy, known, stored) in content.copies.iter().filter(|(.., stored)| stored.dirty) {
+            let BlockCopy { tenant, number, .. } = *known;
+            debug_assert!(self.cached(tenant, number) == Some(copy), "what has left has ended");
+            let checksum = Some(stored.checksum);
+            let found = self.located(tenant, number, stored.place, checksum, stored.group);
+            dirty.push((tenant, number, found));
+        }
+        for ((volume, number), found) in content.stranded.iter().filter(|(_, found)| found.dirty) {
+            let Some(tenant) = self.volumes.tenant(*volume) else { continue };
+            let cached = self.cached(tenant, *number);
+            if cached.and_then(|copy| content.copies.stored(copy)).is_none() {
+                let found = self.located(tenant, *number, found.place, found.checksum, found.group);
+                dirty.push((tenant, *number, found));
+            }
+        }
+        dirty
+    }
+
+    /// Where content may be read: in memory, at its place, which is read twice before it counts as
+    /// damaged, and where the cleaner has copied it from. Without a checksum it must not be read.
+    fn located(
+        &self,
+        tenant: TenantId,
+        number: u64,
+        place: Place,
+        checksum: Option<u32>,
+        group: u64,
+    ) -> DirtyContent {
+        let block = self.volumes.block(tenant, number);
+        let durable = group <= self.content.log.durable();
+        let Some(checksum) = checksum else {
+            return DirtyContent { durable, ..DirtyContent::default() };
+        };
+        let memory = self.content.log.content(place);
+        let memory = memory.filter(|data| LogContent::is_whole(block, data, checksum));
+        let memory = memory.map(Buffer::copy_of);
+        let set = self.content.log.set();
+        let page = |place: Place| {
+            let (segment, page) = set.locate(place);
+            set.page(segment, page)
+        };
+        let moved_from = self.content.copies.moved_from(place);
+        let places = [place, place].into_iter().chain(moved_from).map(page).collect();
+        DirtyContent { checksum, durable, memory, places }
+    }
+
+    /// The blocks that a change overwrites whole.
+    fn overwritten_whole(&self, request: &BlockRequest) -> Range<u64> {
+        let bytes = request.offset..request.offset + request.length;
+        let bytes = covered(bytes, self.volumes.bytes(request.tenant), 1 << self.block_shift);
+        whole_block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift)
+    }
+
+    /// Whether a change overwrites only a part of lost content.
+    fn is_partly_lost(&self, request: &BlockRequest) -> bool {
+        let touched = block_numbers(request.offset, request.length, self.block_shift);
+        let whole = self.overwritten_whole(request);
+        let edges = match whole.is_empty() {
+            true => [touched, 0..0],
+            false => [touched.start..whole.start, whole.end..touched.end],
+        };
+        let lost = &self.bypass.volumes[request.tenant.index()].lost;
+        request.op != BlockOp::Trim && edges.iter().any(|edge| lost.meets(edge))
+    }
+
+    /// A change is done: what it has overwritten whole is lost no more.
+    fn end_loss(&mut self, request: &BlockRequest, spared: &[Range<u64>]) {
+        let (whole, shift) = (self.overwritten_whole(request), self.block_shift);
+        let volume = &mut self.bypass.volumes[request.tenant.index()];
+        for blocks in without(whole, spared, shift) {
+            volume.lost.remove(&blocks);
+            volume.unflushed.remove(&blocks);
+        }
+    }
+}
+
+impl Engine {
+    /// Goes from serving through the cache to serving past it.
+    pub(super) async fn bypass(self, cause: IoError) {
+        while !self.with(|state| state.has_drained()) {
+            self.with(|state| state.advanced.clone()).wait().await;
+        }
+        self.with(|state| state.begin_rescue());
+        let stands = self.mark(cause).await;
+        self.with(|state| {
+            state.bypass.phase = BypassPhase::Serving;
+            for volume in state.bypass.volumes.iter_mut().filter(|_| !stands) {
+                // A recovery of the log finds the same.
+                for content in volume.unrescued.values_mut().filter(|content| !content.durable) {
+                    (content.memory, content.places) = (None, Vec::new());
+                }
+            }
+            for request in std::mem::take(&mut state.bypass.early) {
+                state.pass(request);
+            }
+            for tenant in state.volumes.tenants() {
+                if state.bypass.volumes[tenant.index()].passage == Passage::Waits {
+                    state.bypass.rescuing += 1;
+                    let procedure = self.clone().rescue(tenant);
+                    state.tasks.spawn(procedure);
+                }
+            }
+        });
+        loop {
+            let (due, is_over, progress) = self.with(|state| {
+                let due = std::mem::take(&mut state.bypass.to_mark);
+                for tenant in &due {
+                    let id = state.bypass.volumes[tenant.index()].id;
+                    state.bypass.passed.insert(id);
+                }
+                (due, state.bypass.rescuing == 0, state.bypass.progress.clone())
+            });
+            if due.is_empty() {
+                if is_over {
+                    return;
+                }
+                progress.wait().await;
+                continue;
+            }
+            // A mark names all volumes that pass: none that passed is left out later.
+            let passes = stands && self.mark(cause).await;
+            let passage = if passes { Passage::Passes } else { Passage::ReadsOnly };
+            self.with(|state| due.iter().for_each(|tenant| state.bypass.settle(*tenant, passage)));
+        }
+    }
+
+    /// Writes a mark that names all volumes that pass or are to pass; returns whether it stands on
+    /// a device. The copies on one device are written one after the other, so that one is valid at
+    /// any time.
+    async fn mark(&self, cause: IoError) -> bool {
+        let devices = self.with(|state| {
+            let passed = state.bypass.passed.clone();
+            let error = u16::try_from(cause.0).unwrap_or_default();
+            let marker = state.bypass.marker.as_mut();
+            marker.map_or(0, |marker| marker.begin(Bypassed { error, passed }))
+        });
+        let begin = |device| {
+            let engine = self.clone();
+            self.with(|state| state.tasks.begin(async move { engine.mark_device(device).await }))
+        };
+        let begun: Vec<Begun<bool>> = (0..devices).map(begin).collect();
+        let mut stands = false;
+        for marked in begun {
+            stands |= marked.await;
+        }
+        self.with(|state| state.bypass.marker.iter_mut().for_each(Marker::end));
+        stands
+    }
+
+    async fn mark_device(&self, device: usize) -> bool {
+        for _copy in 0..2 {
+            let write = self.with(|state| {
+                let op = state.bypass.marker.as_ref().and_then(|marker| marker.copy(device))?;
+                Some((state.submit(op.0), op.1))
+            });
+            let Some((written, file)) = write else { return false };
+            if written.await.is_err() {
+                return false;
+            }
+            let synced = self.with(|state| state.submit(IoOp::Sync { file }));
+            if synced.await.is_err() {
+                return false;
+            }
+            let marker = |state: &mut State| {
+                state.bypass.marker.iter_mut().for_each(|marker| marker.note_copied(device));
+            };
+            self.with(marker);
+        }
+        true
+    }
+
+    /// Brings all that only the log has of a volume to its backing device, durably.
+    async fn rescue(self, tenant: TenantId) {
+        let left = self.with(|state| state.bypass.volumes[tenant.index()].unrescued.len());
+        let begin = |_| {
+            let procedure = self.clone().rescue_blocks(tenant);
+            self.with(|state| state.tasks.begin(procedure))
+        };
+        let side_by_side: Vec<Begun<()>> = (0..left.min(UNDER_WAY)).map(begin).collect();
+        for ended in side_by_side {
+            ended.await;
+        }
+        let synced = self.with(|state| {
+            let file = state.volumes.backing(tenant).file();
+            let waits = state.bypass.volumes[tenant.index()].passage == Passage::Waits;
+            waits.then(|| state.submit(IoOp::Sync { file }))
+        });
+        if let Some(synced) = synced {
+            let is_synced = synced.await.is_ok();
+            self.with(|state| match is_synced {
+                true => state.bypass.to_mark.push(tenant),
+                false => state.fail_volume(tenant),
+            });
+        }
+        self.with(|state| {
+            state.bypass.rescuing -= 1;
+            state.bypass.progress.give();
+        });
+    }
+
+    /// Rescues blocks of a volume one after the other, until none is left or its device fails.
+    async fn rescue_blocks(self, tenant: TenantId) {
+        loop {
+            let next = self.with(|state| {
+                let volume = &mut state.bypass.volumes[tenant.index()];
+                let waits = volume.passage == Passage::Waits;
+                let (number, content) = waits.then(|| volume.unrescued.pop_first()).flatten()?;
+                volume.under_way.insert(number);
+                Some((number, content))
+            });
+            let Some((number, content)) = next else { return };
+            let data = self.dirty_data(tenant, number, &content).await;
+            let is_written = match data {
+                Some(data) => self.write_rescued(tenant, number, data).await,
+                None => true,
+            };
+            self.with(|state| {
+                let volume = &mut state.bypass.volumes[tenant.index()];
+                volume.under_way.remove(&number);
+                if !is_written {
+                    volume.unrescued.insert(number, content); // It stays in the log.
+                }
+                state.bypass.progress.give();
+            });
+        }
+    }
+
+    /// The content of a block, from memory or from where it may be read; else it is lost.
+    async fn dirty_data(
+        &self,
+        tenant: TenantId,
+        number: u64,
+        content: &DirtyContent,
+    ) -> Option<Buffer> {
+        let volume = self.with(|state| state.volumes.id(tenant));
+        if content.memory.is_some() {
+            return content.memory.clone();
+        }
+        for DevicePage { file, offset } in content.places.iter().copied() {
+            let read = self.with(|state| {
+                let buffer = Buffer::zeroed(1 << state.block_shift);
+                state.submit(IoOp::Read { file, offset, buffer })
+            });
+            if let Ok(Output::Buffer(data, _)) = read.await
+                && data_checksum(volume, number, &data) == content.checksum
+            {
+                return Some(data);
+            }
+        }
+        self.with(|state| {
+            let volume = &mut state.bypass.volumes[tenant.index()];
+            volume.lost.insert(number);
+            volume.lost_blocks += 1;
+            if !content.durable {
+                volume.unflushed.insert(number);
+                state.losses.note(tenant);
+            }
+        });
+        None
+    }
+
+    /// Writes a block to its backing device; false if the volume has failed, or fails by that.
+    async fn write_rescued(&self, tenant: TenantId, number: u64, mut data: Buffer) -> bool {
+        let written = self.with(|state| {
+            if state.volumes.backing(tenant).has_failed() {
+                return None;
+            }
+            let file = state.volumes.backing(tenant).file();
+            let offset = number << state.block_shift;
+            data.truncate(state.volumes.bytes(tenant).saturating_sub(offset) as usize);
+            Some(state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) }))
+        });
+        let Some(written) = written else { return false };
+        let is_written = written.await.is_ok();
+        self.with(|state| match is_written {
+            true => state.bypass.volumes[tenant.index()].rescued += 1,
+            false => state.fail_volume(tenant),
+        });
+        is_written
+    }
+
+    /// Carries a request out past the cache, from its turn to its answer.
+    pub(super) async fn pass(self, passed: PassedRequest) {
+        let PassedRequest { request, pieces, spared, turn, done } = passed;
+        let mut open = OpenRequest::new(request, 0);
+        let result = match open.request.op {
+            BlockOp::Read => self.pass_read(&mut open, pieces).await,
+            BlockOp::Flush => self.pass_flush(&open.request).await,
+            _ => {
+                let changed = self.pass_change(&mut open, pieces, &spared, turn).await;
+                done.set(true);
+                match changed {
+                    Ok(()) if open.request.durable => self.sync_passed(open.request.tenant).await,
+                    other => other,
+                }
+            }
+        };
+        self.with(|state| {
+            state.bypass.passing -= 1;
+            state.answers.push(open.answer(result));
+        });
+    }
+
+    /// Reads, as soon as all that only the log had of the range is rescued.
+    async fn pass_read(&self, open: &mut OpenRequest, pieces: Vec<Piece>) -> Result<(), IoError> {
+        let tenant = open.request.tenant;
+        loop {
+            let waits = self.with(|state| {
+                let blocks = state.blocks_of(&open.range());
+                let volume = &state.bypass.volumes[tenant.index()];
+                match volume.passage {
+                    Passage::Fails => Err(IoError::IO),
+                    Passage::Waits if volume.holds(&blocks) => {
+                        Ok(Some(state.bypass.progress.clone()))
+                    }
+                    _ if volume.lost.meets(&blocks) => Err(IoError::IO),
+                    _ => Ok(None),
+                }
+            })?;
+            match waits {
+                Some(progress) => progress.wait().await,
+                None => break,
+            }
+        }
+        self.carry_pieces(open, pieces, &[]).await
+    }
+
+    /// Makes durable what was done. The flush of a range is the rest of a change that was to be
+    /// durable.
+    async fn pass_flush(&self, request: &BlockRequest) -> Result<(), IoError> {
+        self.until_changes_pass(request.tenant).await?;
+        let is_lost = self.with(|state| {
+            let blocks = block_numbers(request.offset, request.length, state.block_shift);
+            state.bypass.volumes[request.tenant.index()].lost.meets(&blocks)
+        });
+        match is_lost {
+            true => Err(IoError::IO),
+            false => self.sync_passed(request.tenant).await,
+        }
+    }
+
+    /// Carries out a change, in its turn.
+    async fn pass_change(
+        &self,
+        open: &mut OpenRequest,
+        pieces: Vec<Piece>,
+        spared: &[Range<u64>],
+        turn: Turn,
+    ) -> Result<(), IoError> {
+        let tenant = open.request.tenant;
+        self.until_changes_pass(tenant).await?;
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        turn.come().await;
+        self.with(|state| {
+            let has_failed = state.volumes.backing(tenant).has_failed();
+            match has_failed || state.is_partly_lost(&open.request) {
+                true => Err(IoError::IO),
+                false => Ok(()),
+            }
+        })?;
+        self.carry_pieces(open, pieces, spared).await?;
+        self.with(|state| {
+            if state.volumes.backing(tenant).has_failed() {
+                return Err(IoError::IO);
+            }
+            state.end_loss(&open.request, spared);
+            Ok(())
+        })
+    }
+
+    /// Waits until it is known what becomes of a volume's changes. Errors: they fail.
+    async fn until_changes_pass(&self, tenant: TenantId) -> Result<(), IoError> {
+        loop {
+            let (passage, progress) = self.with(|state| {
+                let passage = state.bypass.volumes[tenant.index()].passage;
+                (passage, state.bypass.progress.clone())
+            });
+            match passage {
+                Passage::Passes => return Ok(()),
+                Passage::ReadsOnly | Passage::Fails => return Err(IoError::IO),
+                Passage::Waits => progress.wait().await,
+            }
+        }
+    }
+
+    /// Carries out what a request does on its backing device, one operation behind the other.
+    /// Errors: the device's; unless a page cannot be read, the volume fails.
+    async fn carry_pieces(
+        &self,
+        open: &mut OpenRequest,
+        pieces: Vec<Piece>,
+        spared: &[Range<u64>],
+    ) -> Result<(), IoError> {
+        let tenant = open.request.tenant;
+        for piece in pieces {
+            let (reads, result) = match piece {
+                Piece::Read(bytes) => (true, self.read_piece(open, &bytes).await),
+                Piece::Merge(bytes) => match self.read_pages(tenant, &bytes).await {
+                    Ok(data) => {
+                        let data = merged(open, &bytes, data, spared);
+                        (false, self.write_pages(tenant, bytes.start, data).await)
+                    }
+                    Err(error) => (true, Err(error)),
+                },
+                Piece::Write(bytes) => {
+                    let mut data = Buffer::zeroed((bytes.end - bytes.start) as usize);
+                    open.lay_over(bytes.start, &mut data);
+                    (false, self.write_pages(tenant, bytes.start, data).await)
+                }
+                Piece::Zero(bytes) => {
+                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
+                    let op = |file| IoOp::Zero { file, offset, length };
+                    (false, self.zero_piece(tenant, bytes, op).await)
+                }
+                Piece::Provision(bytes) => {
+                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
+                    let op = |file| IoOp::Provision { file, offset, length };
+                    (false, self.zero_piece(tenant, bytes, op).await)
+                }
+                Piece::Discard(bytes) => {
+                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
+                    let trimmed = self.with(|state| {
+                        let file = state.volumes.backing(tenant).file();
+                        state.submit(IoOp::Discard { file, offset, length })
+                    });
+                    // That a device cannot trim is no error.
+                    let result = match trimmed.await {
+                        Ok(_) | Err(IoError::NOT_SUPPORTED) => Ok(()),
+                        Err(error) => Err(error),
+                    };
+                    (false, result)
+                }
+            };
+            if let Err(error) = result {
+                // A page that cannot be read is one page: the rest of the volume is served on.
+                if !(reads && error.is_of_pages()) {
+                    self.with(|state| state.fail_volume(tenant));
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_piece(&self, open: &mut OpenRequest, bytes: &Range<u64>) -> Result<(), IoError> {
+        let data = self.read_pages(open.request.tenant, bytes).await?;
+        open.take_buffer(bytes.start, data);
+        Ok(())
+    }
+
+    async fn read_pages(&self, tenant: TenantId, bytes: &Range<u64>) -> Result<Buffer, IoError> {
+        let read = self.with(|state| {
+            let file = state.volumes.backing(tenant).file();
+            let buffer = Buffer::zeroed((bytes.end - bytes.start) as usize);
+            state.submit(IoOp::Read { file, offset: bytes.start, buffer })
+        });
+        match read.await? {
+            Output::Buffer(data, _) => Ok(data),
+            _ => Err(IoError::IO),
+        }
+    }
+
+    async fn write_pages(
+        &self,
+        tenant: TenantId,
+        offset: u64,
+        data: Buffer,
+    ) -> Result<(), IoError> {
+        let written = self.with(|state| {
+            let file = state.volumes.backing(tenant).file();
+            state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) })
+        });
+        written.await.map(drop)
+    }
+
+    /// Zeroes a range, by writes where the device cannot.
+    async fn zero_piece(
+        &self,
+        tenant: TenantId,
+        bytes: Range<u64>,
+        op: impl FnOnce(crate::io::FileId) -> IoOp,
+    ) -> Result<(), IoError> {
+        let zeroed = self.with(|state| {
+            let file = state.volumes.backing(tenant).file();
+            state.submit(op(file))
+        });
+        match zeroed.await {
+            Err(IoError::NOT_SUPPORTED) => {}
+            other => return other.map(drop),
+        }
+        let mut next = bytes.start;
+        while next < bytes.end {
+            let count = (bytes.end - next).min(ZERO_BYTES);
+            let written = self.with(|state| {
+                let buffer = match count {
+                    ZERO_BYTES => state.zeroes.get_or_insert_with(zeroes).clone(),
+                    _ => Arc::new(Buffer::zeroed(count as usize)),
+                };
+                let file = state.volumes.backing(tenant).file();
+                state.submit(IoOp::Write { file, offset: next, buffer })
+            });
+            written.await?;
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was done on a volume's backing device is durable. One sync is under way
+    /// at a time; what comes meanwhile waits for the next. Errors: it fails, and the volume.
+    async fn sync_passed(&self, tenant: TenantId) -> Result<(), IoError> {
+        let synced = self.with(|state| {
+            let event = state.tasks.event();
+            let volume = &mut state.bypass.volumes[tenant.index()];
+            let synced = volume.next_sync.get_or_insert(event).clone();
+            if !std::mem::replace(&mut volume.is_syncing, true) {
+                state.tasks.spawn(self.clone().sync_on(tenant));
+            }
+            synced
+        });
+        match synced.wait().await {
+            true => Ok(()),
+            false => Err(IoError::IO),
+        }
+    }
+
+    /// Syncs a backing device for as long as something waits for that.
+    async fn sync_on(self, tenant: TenantId) {
+        loop {
+            let next = self.with(|state| {
+                let volume = &mut state.bypass.volumes[tenant.index()];
+                let event = volume.next_sync.take();
+                volume.is_syncing = event.is_some();
+                let file = state.volumes.backing(tenant).file();
+                event.map(|event| (event, state.submit(IoOp::Sync { file })))
+            });
+            let Some((event, synced)) = next else { return };
+            let is_synced = synced.await.is_ok();
+            if !is_synced {
+                self.with(|state| state.fail_volume(tenant));
+            }
+            event.set(is_synced);
+        }
+    }
+}
+
+/// Pages with the request's bytes over them, but for those that are spared.
+fn merged(
+    open: &OpenRequest,
+    bytes: &Range<u64>,
+    mut data: Buffer,
+    spared: &[Range<u64>],
+) -> Buffer {
+    let kept = (!spared.is_empty()).then(|| Buffer::copy_of(&data));
+    open.lay_over(bytes.start, &mut data);
+    if let Some(kept) = kept {
+        for spared in spared {
+            let from = spared.start.max(bytes.start);
+            let to = spared.end.min(bytes.start + data.len() as u64);
+            if from < to {
+                let place = (from - bytes.start) as usize..(to - bytes.start) as usize;
+                data[place.clone()].copy_from_slice(&kept[place]);
+            }
+        }
+    }
+    data
+}
+
+/// Runs of blocks without those of which bytes are spared.
+fn without(blocks: Range<u64>, spared: &[Range<u64>], shift: u32) -> Vec<Range<u64>> {
+    let mut left = vec![blocks];
+    for bytes in spared {
+        let spared = bytes.start >> shift..bytes.end.div_ceil(1 << shift);
+        left = left.into_iter().flat_map(|run| around(&run, &spared)).collect();
+    }
+    left
 }

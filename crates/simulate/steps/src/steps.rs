@@ -94,8 +94,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         self.plan_to_steps.translate(&mut self.state, &mut self.write_backs, purpose, plan);
     }
 
-    /// The next step that may begin. Steps that need a failed one end here; by the rules, so does a
-    /// fill of blocks that have left since, unless a step waits for it.
+    /// The next step that may begin. Steps that need a failed one end here.
     #[inline]
     pub fn next_step(&mut self) -> Option<Ready<P::Action>> {
         loop {
@@ -104,26 +103,9 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
                 self.finish(id, Outcome::Failed);
                 continue;
             }
-            if !self.plan_to_steps.rules().fills_late {
-                self.leave_out_fill(id);
-            }
             let Some(step) = self.state.graph.action(id) else { continue };
             let (action, tenant, decision) = (step.action, step.tenant, step.decision);
             return Some(Ready { id, action, tenant, decision });
-        }
-    }
-
-    /// A fill of blocks that have all left since does nothing.
-    fn leave_out_fill(&mut self, id: StepId) {
-        let StepState { graph, residents, .. } = &mut self.state;
-        if graph.is_waited_for(id) {
-            return;
-        }
-        let Some(step) = graph.action_mut(id) else { return };
-        if matches!(step.action, Action::Fill { .. })
-            && step.pins.iter().all(|resident| residents.is_evicted(*resident))
-        {
-            step.action = Action::Pass;
         }
     }
 

@@ -122,13 +122,8 @@ fn a_trim_waits_for_a_write_back_and_a_later_write_for_the_trim() {
 }
 
 #[test]
-fn a_fill_whose_block_has_left_is_not_begun_unless_a_step_waits_for_it() {
+fn a_block_that_leaves_while_it_is_fetched_is_written_back_from_the_cache() {
     let mut world = World::new(rules(), 2);
-    world.request(Op::Read, 0..4096, fetches(0..1));
-    world.steps.background(TENANT, &Plan { moves: vec![Move::Drop(block(0))], all_hit: true });
-    assert_eq!(world.carry_out(), [Done::Backing(Op::Read, 0, 4096)]);
-    assert_eq!(world.carry_out(), [Done::Pass], "no fill");
-    assert_eq!(world.steps.audit(0, true), Ok(()));
     world.request(Op::Read, 0..4096, fetches(0..1));
     world.steps.background(TENANT, &Plan { moves: vec![Move::WriteBack(block(0))], all_hit: true });
     assert_eq!(world.carry_out(), [Done::Backing(Op::Read, 0, 4096)]);

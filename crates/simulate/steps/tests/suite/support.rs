@@ -39,7 +39,7 @@ pub fn fetches(ids: Range<u32>) -> Vec<Move> {
 }
 
 pub fn rules() -> Rules {
-    Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift: SHIFT }
+    Rules { fill: Fill::AfterAnswer, decision: None, block_shift: SHIFT }
 }
 
 impl World {

@@ -342,11 +342,6 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
         self.steps[id.index()].failed
     }
 
-    /// Whether steps wait for this one.
-    pub fn is_waited_for(&self, id: StepId) -> bool {
-        self.steps[id.index()].first != END
-    }
-
     /// Lets a step begin once everything it waits for is done; a step is released once.
     pub fn release(&mut self, step: StepRef) {
         debug_assert!(!self.is_done(step), "a step is released before it is done");
@@ -365,11 +360,6 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
     /// What a step does.
     pub fn action(&self, id: StepId) -> Option<&A> {
         self.steps[id.index()].action.as_ref()
-    }
-
-    /// What a step does, to be changed before it begins.
-    pub fn action_mut(&mut self, id: StepId) -> Option<&mut A> {
-        self.steps[id.index()].action.as_mut()
     }
 
     /// The note of a step of a request, to be added to.
@@ -505,7 +495,6 @@ mod tests {
         graph.wait(c, a);
         graph.need(d, b);
         [a, b, c, d].into_iter().for_each(|step| graph.release(step));
-        assert!(graph.is_waited_for(a.id()) && !graph.is_waited_for(d.id()));
         let mut ended = Vec::new();
         while let Some(step) = graph.next_ready() {
             let outcome = if step == a.id() { Outcome::Failed } else { Outcome::Done };

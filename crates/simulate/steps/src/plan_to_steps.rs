@@ -50,9 +50,6 @@ pub struct Rules {
     pub fill: Fill,
     /// What waits for a step that stands for the decision; nothing where decisions take no time.
     pub decision: Option<Decision>,
-    /// A fill of blocks that have left the cache since is begun. A cache with a slot per block may
-    /// write it; in a log it would come back at recovery.
-    pub fills_late: bool,
     /// log2 of the block size in bytes.
     pub block_shift: u32,
 }
