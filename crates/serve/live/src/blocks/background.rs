@@ -1,14 +1,18 @@
 //! Work that no request waits for yet: how much of it goes on beside clients.
 //!
-//! For: cleaning ahead of need, and dirty blocks that are written back before they must leave, so
-//! that requests later find free segments and clean blocks. Must never know: what is cleaned, who
-//! asks. Units: bytes, nanoseconds, shares. The rate is halved while more than one request in a
+//! Segments are cleaned ahead of need, and dirty blocks written back before they must leave, so
+//! that requests later find free segments and clean blocks. Dirty blocks are taken in the order of
+//! their ids and written in that of their numbers, a batch at a time. Hits, admissions and
+//! evictions are those of a server that writes nothing back early; only write-backs come earlier,
+//! and there are more of them where blocks are written again. The rate is halved while more than one request in a
 //! hundred is later than the target, and grows slowly while fewer than one in two hundred is: the
 //! 99th percentile keeps to the target, and between the two nothing changes (additive increase,
 //! multiplicative decrease: D. Chiu and R. Jain, Computer Networks 17, 1989). Work that requests
-//! already wait for is never held up.
+//! already wait for is never held up. Units: bytes, nanoseconds, shares.
 
+use super::server::{BlockServer, State};
 use crate::pace::Pace;
+use cachewright_types::{BlockId, TenantId};
 
 /// Rates, in bytes per second: none is set below the least or above the most.
 const MIN_RATE: u64 = 1 << 20;
@@ -153,6 +157,84 @@ impl Background {
         if let Some(begun) = self.pools.get_mut(pool) {
             *begun = Some(next.unwrap_or(0));
         }
+    }
+}
+
+/// Blocks that are written back together: a sixteenth of a pool's, and at most so many.
+const MAX_BATCH: u64 = 32;
+/// Write-backs under way beyond which no batch begins.
+const MAX_UNDER_WAY: usize = 64;
+
+impl BlockServer {
+    /// Bounds work that no request waits for, from now on.
+    pub fn set_background(&mut self, settings: BackgroundSettings) {
+        self.state().background.set(settings);
+    }
+
+    /// Bytes per second that such work may move now, if it is bounded, and those it has moved.
+    pub fn background(&self) -> (Option<u64>, u64) {
+        let background = &self.look().background;
+        (background.rate(), background.moved_bytes())
+    }
+
+    /// A client's request was answered after so long.
+    pub fn client_answered(&mut self, now_ns: u64, response_ns: u64) {
+        let background = &mut self.state().background;
+        if background.has_target() {
+            background.answered(now_ns, response_ns);
+        }
+    }
+
+    /// Begins to write back a batch of each pool with too many dirty blocks.
+    pub(super) fn write_back_ahead(&mut self) {
+        let pools = self.look().decisions.cache.engine().pools();
+        for pool in 0..pools {
+            if !self.state().write_back_some(pool) {
+                return;
+            }
+            self.settle();
+        }
+    }
+}
+
+impl State {
+    /// Begins to write back a batch of a pool, if it has too many dirty blocks; false if no more may
+    /// be written back now.
+    fn write_back_some(&mut self, pool: usize) -> bool {
+        if self.content.failed.is_some() || self.is_closing || self.bypass.is_begun() {
+            return false;
+        }
+        let engine = self.decisions.cache.engine();
+        let dirty = u64::from(engine.dirty_in(pool));
+        let capacity = u64::from(engine.policy(pool).capacity());
+        let Some(next) = self.background.begins_at(pool, dirty, capacity) else { return true };
+        let batch = (capacity / 16).clamp(1, MAX_BATCH);
+        if !self.may_write_ahead(pool, batch) {
+            return true;
+        }
+        let now_ns = self.now_ns;
+        self.background.adjust(now_ns);
+        if !self.background.may_go_on(now_ns) {
+            return false;
+        }
+        let (plan, next) = self.decisions.clean_some(pool, BlockId(next), batch as u32);
+        let cleaned = plan.moves.len() as u64;
+        self.carry_alone(TenantId(0), plan);
+        self.background.go_on_at(pool, next.map(|block| block.0));
+        self.background.charge(cleaned << self.block_shift, now_ns);
+        true
+    }
+
+    /// Whether the devices of a pool's tenants and the log take another batch.
+    fn may_write_ahead(&self, pool: usize, batch: u64) -> bool {
+        let engine = self.decisions.cache.engine();
+        let own = |tenant: &TenantId| engine.pool_of(*tenant) == pool;
+        let mut tenants = self.volumes.tenants().filter(own);
+        self.leavings.write_backs() < MAX_UNDER_WAY
+            && tenants.all(|tenant| {
+                let place = self.content.streams.pool(tenant);
+                !self.volumes.backing(tenant).has_failed() && self.has_space(place, batch)
+            })
     }
 }
 

@@ -3,7 +3,7 @@
 //! For: the decision of a layout, in which a device is a channel. Must never know: how a layout
 //! decides, segments. Units: devices in the order of the set, tenants.
 
-use super::restore::RestoreError;
+use super::restart::RestoreError;
 use crate::log::DeviceSet;
 use cachewright_cache::Engine;
 use cachewright_policy::Policy;

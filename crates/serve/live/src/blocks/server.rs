@@ -13,11 +13,11 @@ use super::content::LogContent;
 use super::copies::CopyId;
 use super::decisions::Decisions;
 use super::evict::{Leavings, WriteBack};
-use super::losses::LossCounts;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, Job, OpenId, OpenRequests, ServeCounts};
 use super::revive::Revivals;
 use super::space::Space;
 use super::turns::Turns;
+use super::volumes::LossCounts;
 use super::volumes::Volumes;
 use crate::io::executor::{Event, Executor, Op, OpId, Signal};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
@@ -358,6 +358,25 @@ impl BlockServer {
         tasks.take_ops(io);
     }
 
+    /// Ends all segments of the log, so that the next start reads little, and damage is told from a
+    /// loss of power. To be called when no request is under way; [`BlockServer::advance`] is to be
+    /// called until that is done. No segment is cleaned any more.
+    pub fn close(&mut self, io: &mut impl Io) {
+        let mut state = self.state();
+        state.is_closing = true;
+        state.go_on_closing();
+        drop(state);
+        self.submit(io);
+    }
+
+    /// Whether segments of the log are being ended. A log that has failed ends none.
+    pub fn is_closing(&self) -> bool {
+        let state = self.look();
+        let log = &state.content.log;
+        let is_ended = !log.is_closing() && !log.has_begun() && !state.is_syncing();
+        state.content.failed.is_none() && !is_ended
+    }
+
     /// Memory of an answer that was sent.
     pub fn give_back(&mut self, data: Buffer) {
         let mut state = self.state();
@@ -515,6 +534,17 @@ impl State {
         let mut events = Vec::new();
         self.content.log.advance(&mut self.tasks, &mut events);
         self.take_events(events);
+    }
+
+    /// Ends segments again that took what backing devices have settled meanwhile.
+    pub(super) fn go_on_closing(&mut self) {
+        if self.is_closing && self.content.log.has_begun() && !self.is_syncing() {
+            self.content.log.close(&mut self.tasks);
+        }
+    }
+
+    fn is_syncing(&self) -> bool {
+        self.volumes.tenants().any(|tenant| self.volumes.backing(tenant).is_syncing())
     }
 
     /// The log takes nothing any more: what waits for it waits in vain.

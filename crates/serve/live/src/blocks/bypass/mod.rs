@@ -20,11 +20,10 @@ mod pieces;
 
 use super::content::LogContent;
 use super::copies::BlockCopy;
-use super::losses::KnownLosses;
 use super::request::{BlockOp, BlockRequest, OpenRequest, ZERO_BYTES, zeroes};
 use super::server::{BlockServer, Engine, Procedure, State};
 use super::turns::Turn;
-use super::volumes::covered;
+use super::volumes::{KnownLosses, covered};
 use crate::io::executor::{Begun, Event, Signal};
 use crate::io::{Buffer, IoError, IoOp, Output};
 use crate::log::format::{Bypassed, VolumeId, data_checksum};
