@@ -5,7 +5,7 @@
 //! Ousterhout, SOSP 1991). How a segment is cleaned: [`crate::log::clean`]. Units: blocks,
 //! segments, shares in 1024ths.
 
-use super::capacity::{CLEAN_AHEAD, LogShape, kept_free};
+use super::capacity::{CLEAN_AHEAD, kept_free};
 use super::content::{LogContent, StrandedBlocks};
 use super::copies::{Copies, CopyId, StoredBlock};
 use super::decisions::Decisions;
@@ -149,7 +149,7 @@ impl State {
         }
         if let Some(victim) = self.victim_of_short() {
             self.content.cleaner.victim = Some(victim);
-            self.begun.push(Procedure::Clean(victim));
+            self.begun.push_back(Procedure::Clean(victim));
         } else {
             let mut short = self.space.short_pools.iter();
             if let Some(segment) = short.find_map(|pool| self.to_be_ended(*pool)) {
@@ -303,8 +303,8 @@ impl State {
 
     fn candidates(&self, pool: usize) -> Candidates {
         let log = &self.content.log;
-        let (set, settings) = (log.set(), log.settings());
-        let shape = LogShape::new(set, &settings);
+        let set = log.set();
+        let shape = self.content.streams.shape();
         let oldest = log.segments().min_by_key(|(id, segment)| (segment.oldest, *id));
         let mut kept_records = 0;
         let cleanable = |id: SegmentId, segment: &Segment| {

@@ -232,7 +232,7 @@ impl State {
         }
         self.at_work += 1;
         let work = WriteBack { tenant, first, blocks, turn, done, begins };
-        self.begun.push(Procedure::WriteBack(work));
+        self.begun.push_back(Procedure::WriteBack(work));
     }
 
     /// A write-back has ended: what it has written is clean, or gone, after the next sync. What it

@@ -463,7 +463,7 @@ impl State {
         let open = self.open.begin(open);
         self.at_work += 1;
         let mut jobs = Vec::new();
-        for request in &plans {
+        for request in plans.iter().flatten() {
             self.divide_before();
             let plan = self.decisions.request(self.now_ns, *request);
             let decision = self.decisions.made();
@@ -487,34 +487,38 @@ impl State {
                 self.carry_alone(tenant, plan);
             }
         }
-        self.begun.push(Procedure::Serve(open, jobs));
+        self.begun.push_back(Procedure::Serve(open, jobs));
     }
 
     /// What the cache is to decide for a request: zeroes are written at the edges, and whole blocks
     /// are taken away.
-    fn plans(&self, request: &BlockRequest) -> Vec<Request> {
-        let plan = |op: Op, bytes: Range<u64>| Request {
-            time: Nanos(0),
-            offset: Bytes(bytes.start),
-            length: Bytes(bytes.end - bytes.start),
-            op,
-            tenant: request.tenant,
+    fn plans(&self, request: &BlockRequest) -> [Option<Request>; 3] {
+        let plan = |op: Op, bytes: Range<u64>| {
+            Some(Request {
+                time: Nanos(0),
+                offset: Bytes(bytes.start),
+                length: Bytes(bytes.end - bytes.start),
+                op,
+                tenant: request.tenant,
+            })
         };
         let all = self.covered(request);
         match request.op {
-            BlockOp::Read => vec![plan(Op::Read, all)],
-            BlockOp::Write => vec![plan(Op::Write, all)],
-            BlockOp::Flush => vec![plan(Op::Flush, 0..0)],
-            BlockOp::Trim => vec![plan(Op::Trim, all)],
+            BlockOp::Read => [plan(Op::Read, all), None, None],
+            BlockOp::Write => [plan(Op::Write, all), None, None],
+            BlockOp::Flush => [plan(Op::Flush, 0..0), None, None],
+            BlockOp::Trim => [plan(Op::Trim, all), None, None],
             BlockOp::Zero | BlockOp::Provision => {
                 let size = 1 << self.block_shift;
                 let (first, last) = (all.start.next_multiple_of(size), all.end / size * size);
                 if first >= last {
-                    return vec![plan(Op::Write, all)];
+                    return [plan(Op::Write, all), None, None];
                 }
-                let edges = [(Op::Write, all.start..first), (Op::Trim, first..last)];
-                let all = edges.into_iter().chain([(Op::Write, last..all.end)]);
-                all.filter(|(_, bytes)| !bytes.is_empty()).map(|(op, all)| plan(op, all)).collect()
+                let edge = |bytes: Range<u64>| match bytes.is_empty() {
+                    true => None,
+                    false => plan(Op::Write, bytes),
+                };
+                [edge(all.start..first), plan(Op::Trim, first..last), edge(last..all.end)]
             }
         }
     }

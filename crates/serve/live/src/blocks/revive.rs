@@ -86,7 +86,7 @@ impl BlockServer {
             && state.content.failed.is_none()
             && state.revivals.tenants.insert(tenant);
         if can_be_tried {
-            state.begun.push(Procedure::Revive(tenant));
+            state.begun.push_back(Procedure::Revive(tenant));
         }
         can_be_tried
     }

@@ -26,7 +26,7 @@ use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 use std::cell::{Ref, RefCell, RefMut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ const FRESH_LEAVINGS: usize = 4096;
 /// Serves volumes through a cache.
 pub struct BlockServer {
     engine: Engine,
+    /// Holds the procedures.
+    tasks: Executor,
 }
 
 /// The state of a server, as its procedures share it; a copy is the same one.
@@ -70,7 +72,7 @@ pub(super) enum Procedure {
     /// The log has failed: the server goes on past the cache.
     Bypass(IoError),
     /// A request goes past the cache.
-    Pass(PassedRequest),
+    Pass(Box<PassedRequest>),
 }
 
 /// What a server consists of.
@@ -101,7 +103,7 @@ pub(super) struct State {
     /// Begins operations, and holds the procedures.
     pub tasks: Executor,
     /// Procedures that are to begin.
-    pub begun: Vec<Procedure>,
+    pub begun: VecDeque<Procedure>,
     /// Requests that have jobs, and write-backs.
     pub at_work: usize,
     /// Content has come or gone, a block has left, a device or the log has failed: what waits for
@@ -136,7 +138,7 @@ impl BlockServer {
     ) -> BlockServer {
         let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
         content.copies.reserve(&decisions.max_ids());
-        let (changed, advanced) = (tasks.signal(), tasks.signal());
+        let (changed, advanced, own) = (tasks.signal(), tasks.signal(), tasks.clone());
         let state = State {
             bypass: Bypass::new(volumes.list().iter().map(|volume| volume.id), tasks.signal()),
             decisions,
@@ -154,7 +156,7 @@ impl BlockServer {
             zeroes: None,
             answers: BlockAnswers::default(),
             tasks,
-            begun: Vec::new(),
+            begun: VecDeque::new(),
             at_work: 0,
             changed,
             advanced,
@@ -166,7 +168,7 @@ impl BlockServer {
             now_ns: 0,
             namespace,
         };
-        BlockServer { engine: Engine(Rc::new(RefCell::new(state))) }
+        BlockServer { engine: Engine(Rc::new(RefCell::new(state))), tasks: own }
     }
 
     /// The state, to be changed. No procedure runs meanwhile.
@@ -332,9 +334,8 @@ impl BlockServer {
             if state.content.failed.is_some() {
                 state.log_has_failed();
             }
-            let tasks = state.tasks.clone();
-            for procedure in std::mem::take(&mut state.begun) {
-                let engine = self.engine.clone();
+            while let Some(procedure) = state.begun.pop_front() {
+                let (engine, tasks) = (self.engine.clone(), &self.tasks);
                 match procedure {
                     Procedure::Serve(open, jobs) => tasks.spawn(engine.serve(open, jobs)),
                     Procedure::WriteBack(work) => tasks.spawn(engine.write_back(work)),
@@ -342,11 +343,11 @@ impl BlockServer {
                     Procedure::Revive(tenant) => tasks.spawn(engine.revive(tenant)),
                     Procedure::Clean(victim) => tasks.spawn(engine.clean(victim)),
                     Procedure::Bypass(cause) => tasks.spawn(engine.bypass(cause)),
-                    Procedure::Pass(passed) => tasks.spawn(engine.pass(passed)),
+                    Procedure::Pass(passed) => tasks.spawn(engine.pass(*passed)),
                 }
             }
             drop(state);
-            if !tasks.run() && self.look().begun.is_empty() {
+            if !self.tasks.run() {
                 return;
             }
         }
@@ -354,8 +355,7 @@ impl BlockServer {
 
     /// Hands what was begun to `io`.
     pub(super) fn submit(&mut self, io: &mut impl Io) {
-        let tasks = self.look().tasks.clone();
-        tasks.take_ops(io);
+        self.tasks.take_ops(io);
     }
 
     /// Ends all segments of the log, so that the next start reads little, and damage is told from a
@@ -394,8 +394,7 @@ impl BlockServer {
 /// The procedures hold the state, which holds them.
 impl Drop for BlockServer {
     fn drop(&mut self) {
-        let tasks = self.look().tasks.clone();
-        tasks.clear();
+        self.tasks.clear();
     }
 }
 
@@ -520,7 +519,7 @@ impl State {
                 || (is_short && backing.leaving() > 0);
             if due {
                 self.volumes.backing_mut(tenant).begin_sync();
-                self.begun.push(Procedure::SyncBacking(tenant));
+                self.begun.push_back(Procedure::SyncBacking(tenant));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! only cleaning and notes may begin: a log never fills up under a decided request. Units: blocks,
 //! segments.
 
-use super::capacity::{LogShape, kept_free, space_for_sure};
+use super::capacity::{kept_free, space_for_sure};
 use super::request::{BlockOp, BlockRequest};
 use super::server::{BlockServer, State};
 use crate::io::IoError;
@@ -161,7 +161,7 @@ impl State {
         let log = &self.content.log;
         let settings = log.settings();
         let free = log.free_segments(pool).saturating_sub(kept_free(&settings)) as u64;
-        free * LogShape::new(log.set(), &settings).min_blocks()
+        free * self.content.streams.shape().min_blocks()
     }
 
     /// Whether no request is under way, and nothing that one has left behind.

@@ -49,6 +49,8 @@ pub struct Streams {
     pub schemes: Box<dyn LogSchemes>,
     /// Whether cold blocks are dropped.
     pub drops_cold: bool,
+    /// The log's segments, as content fills them.
+    shape: LogShape,
     /// The pool of each tenant's devices.
     layout: DeviceLayout,
     /// The stream of records of requests without content, by pool.
@@ -73,12 +75,17 @@ impl Streams {
         let geometry = Geometry { logical_pages, block_pages: shape.max_blocks, space };
         let schemes = settings.schemes.make(geometry)?;
         let (drops_cold, notes) = (settings.drops_cold, vec![0; set.pools()]);
-        Ok(Streams { schemes, drops_cold, layout, notes, written: 0 })
+        Ok(Streams { schemes, drops_cold, shape, layout, notes, written: 0 })
     }
 
     /// Blocks that requests have written or filled.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// The log's segments, as content fills them.
+    pub fn shape(&self) -> &LogShape {
+        &self.shape
     }
 
     /// The devices of each tenant.

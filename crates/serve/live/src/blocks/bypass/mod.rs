@@ -345,7 +345,7 @@ impl State {
             self.decisions.recorder.take().map(RequestRecorder::finish);
             (self.decisions.division, self.decisions.curves) = (None, None);
             self.bypass.phase = BypassPhase::Draining;
-            self.begun.push(Procedure::Bypass(cause));
+            self.begun.push_back(Procedure::Bypass(cause));
         }
         for request in std::mem::take(&mut self.space.queue) {
             match self.bypass.is_begun() {
@@ -386,7 +386,8 @@ impl State {
             }
         };
         self.bypass.passing += 1;
-        self.begun.push(Procedure::Pass(PassedRequest { request, pieces, spared, turn, done }));
+        let passed = PassedRequest { request, pieces, spared, turn, done };
+        self.begun.push_back(Procedure::Pass(Box::new(passed)));
     }
 
     /// Whether nothing is under way that was begun through the cache.
