@@ -1,4 +1,5 @@
-//! The live cache: volumes served over the network block device protocol behind a log on flash.
+//! The live cache: volumes served over the network block device protocol, and to guests as virtio
+//! disks, behind a log on flash.
 //!
 //! For: carrying out in real time, with real bytes, what the decision code decides. Everything is
 //! driven by events over one trait, [`io::Io`], so that the same code runs on files and sockets and
@@ -12,3 +13,4 @@ pub mod io;
 pub mod log;
 mod pace;
 pub mod record;
+pub mod vhost;

@@ -22,6 +22,7 @@ mod buffer;
 pub mod delayed;
 pub mod executor;
 pub mod open;
+pub mod shared;
 pub mod sim;
 pub mod system;
 pub mod threads;

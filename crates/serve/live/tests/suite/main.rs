@@ -46,3 +46,5 @@ mod superblocks;
 mod thin;
 mod unreadable_pages;
 mod unreadable_starts;
+mod vhost;
+mod vhost_guest;

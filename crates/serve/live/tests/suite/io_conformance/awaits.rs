@@ -1,4 +1,4 @@
-//! Descriptors of others that are waited for: signals, and sockets whose messages are read elsewhere.
+//! Descriptors of others that are waited for: signals, and sockets that are read elsewhere.
 
 use super::conformance;
 use super::rigs::{Rig, run_one, step, step_until_done};
