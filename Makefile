@@ -66,7 +66,7 @@ FIGURES_OUT ?= results
 
 # Clients of the live server, and a database for its kills.
 LIVE_PACKAGES := nbdkit nbdkit-plugin-python libnbd-bin python3-libnbd qemu-utils fio e2fsprogs \
-	postgresql-15
+	postgresql-15 qemu-system-x86 linux-image-amd64 busybox-static
 POSTGRES := /usr/lib/postgresql/15/bin
 KILLS ?= 20
 # Losses of power of `make live-losses`, its further options, and the server of the small one.
@@ -82,8 +82,8 @@ SOAK_ROUNDS ?= 5000
 .PHONY: help demo test test-rust test-python lab-test answers newcomer fmt fmt-check lint types \
 	tidy generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
 	mutants agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke \
-	live-losses live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check \
-	man install docs cachewrightd clean
+	live-losses live-losses-smoke live-guest live-guest-smoke live-soak live-soak-smoke \
+	bench-live wheel wheels wheel-check man install docs cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -230,7 +230,8 @@ static: ## build the server without shared libraries, for containers
 		--target x86_64-unknown-linux-gnu
 
 live-tools: ## install clients of the live server and a database to try it (Debian, as root)
-	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 $(POSTGRES)/initdb; do \
+	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 busybox \
+		qemu-system-x86_64 $(POSTGRES)/initdb; do \
 		command -v $$tool > /dev/null || missing="$$missing $$tool"; done; \
 	nbdkit --dump-plugin python > /dev/null 2>&1 || missing="$$missing nbdkit-plugin-python"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
@@ -246,6 +247,14 @@ live-kills: develop ## kill the live server KILLS times under a database on ext4
 live-kills-smoke: develop ## the same twice, with the server that the tests build
 	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
 	$(BIN)/python scripts/live_kills.py --rounds 2 \
+		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
+
+live-guest: develop cachewrightd ## kill the live server KILLS times under a guest's disk
+	$(BIN)/python scripts/live_guest.py --kills $(KILLS)
+
+live-guest-smoke: develop ## the same three times, with the server that the tests build
+	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
+	$(BIN)/python scripts/live_guest.py --kills 3 \
 		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
 
 live-losses: develop cachewrightd ## lose power LOSSES times under the live server (needs root)

@@ -15,8 +15,30 @@ pub enum ListenAddress {
     Unix(PathBuf),
     /// A port, or an IP address and a port.
     Tcp(String),
+    /// A socket in the file system for the guest of one volume; see [`ListenAddress::of_volume`].
+    Vhost(PathBuf),
     /// All sockets that the service manager passes.
     Passed,
+}
+
+/// What stands for the name of a volume in the path of a socket for guests.
+const VOLUME: &str = "{volume}";
+
+impl ListenAddress {
+    /// The socket for the guest of a volume of this name, if it is one for guests.
+    pub fn of_volume(&self, name: &str) -> Option<PathBuf> {
+        match self {
+            ListenAddress::Vhost(path) => {
+                Some(PathBuf::from(path.to_string_lossy().replace(VOLUME, name)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether each volume has a socket of its own, which its name is a part of.
+    pub fn names_volumes(&self) -> bool {
+        matches!(self, ListenAddress::Vhost(path) if path.to_string_lossy().contains(VOLUME))
+    }
 }
 
 /// How a live server does TLS.
@@ -67,7 +89,8 @@ impl ServeSpec {
         let table: ServeTable = reader.read()?;
         let address = |(index, text): (usize, &String)| {
             address(text, folder).ok_or_else(|| {
-                let expected = "`unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT` or `systemd`";
+                let expected =
+                    "`unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT`, `vhost:PATH` or `systemd`";
                 format!("`serve.listen[{}]`: found `{text}`, expected {expected}", index + 1)
             })
         };
@@ -140,6 +163,7 @@ fn address(text: &str, folder: &Path) -> Option<ListenAddress> {
     let (kind, rest) = text.split_once(':')?;
     match kind {
         "unix" if !rest.is_empty() => Some(ListenAddress::Unix(folder.join(rest))),
+        "vhost" if !rest.is_empty() => Some(ListenAddress::Vhost(folder.join(rest))),
         "tcp" if !rest.is_empty() => Some(ListenAddress::Tcp(rest.to_owned())),
         _ => None,
     }

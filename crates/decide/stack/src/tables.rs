@@ -367,7 +367,8 @@ declare! {
         /// files or block devices that hold the cache, relative to the stack file
         devices: Vec<String> = Vec::new(), "files";
         /// where clients connect: `unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT`, or `systemd` for
-        /// the sockets that it passes
+        /// the sockets that it passes; `vhost:PATH` for the guest of a virtual machine whose disk
+        /// the volume is, with `{volume}` in the path if there are several
         listen: Vec<String> = Vec::new(), "addresses";
         /// what performs input and output; `auto`: io_uring if the kernel has it
         engine: IoEngine = IoEngine::Auto, "word";

@@ -49,7 +49,8 @@ pub fn load(
     let refuse = |message: String| LiveError::stack(origin, message);
     let stack = LiveStack::parse(text, origin, overrides).map_err(refuse)?;
     let addresses = stack.serve.iter().flat_map(|serve| &serve.listen);
-    let mut addresses = addresses.filter(|address| **address != ListenAddress::Passed);
+    let mut addresses = addresses
+        .filter(|address| matches!(address, ListenAddress::Unix(_) | ListenAddress::Tcp(_)));
     let expected = "expected an address such as `unix:live.sock`";
     let address =
         addresses.next().ok_or_else(|| refuse(format!("found no `serve.listen`, {expected}")))?;
@@ -221,7 +222,9 @@ impl Stream {
                 stream.set_nodelay(true)?;
                 Stream::Tcp(stream)
             }
-            ListenAddress::Passed => return Err(ErrorKind::Unsupported.into()),
+            ListenAddress::Passed | ListenAddress::Vhost(_) => {
+                return Err(ErrorKind::Unsupported.into());
+            }
         })
     }
 

@@ -88,20 +88,24 @@ pub fn described(
     laid_out: &LaidOut,
     served: &[ServedVolume],
     addresses: &[&str],
+    guests: &[(usize, &str)],
 ) -> Vec<String> {
     let device = |device: &u32| plan.serve.devices[*device as usize].display().to_string();
     let line = |(tenant, served): (usize, &ServedVolume)| {
         let planned = &plan.volumes[tenant];
         let (export, backing) = (&planned.export, planned.backing.display());
         let read_only = if planned.read_only { ", read-only" } else { "" };
-        let own = laid_out.of_tenants.get(tenant).map(|own| {
+        let cached = laid_out.of_tenants.get(tenant).map(|own| {
             format!(", cached on {}", own.iter().map(device).collect::<Vec<_>>().join(", "))
         });
+        let own = guests.iter().filter(|(guest, _)| *guest == tenant);
+        let own = own.map(|(_, socket)| format!("vhost:{socket}"));
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).chain(own);
         format!(
             "export `{export}`: {} of {backing}{read_only}, at {}{}",
             Bytes(served.bytes),
-            addresses.join(", "),
-            own.unwrap_or_default()
+            addresses.collect::<Vec<_>>().join(", "),
+            cached.unwrap_or_default()
         )
     };
     served.iter().enumerate().map(line).collect()

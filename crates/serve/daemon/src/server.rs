@@ -34,6 +34,7 @@ use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
 use cachewright_live::log::{OpenSet, read_log};
+use cachewright_live::vhost::VhostFrontEnd;
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_stack::ListenAddress;
@@ -76,11 +77,12 @@ type LiveIo = Delayed<SystemIo>;
 /// The front ends.
 struct FrontEnds {
     nbd: NbdFrontEnd,
+    vhost: VhostFrontEnd,
 }
 
 impl FrontEnds {
-    fn all(&mut self) -> [&mut dyn FrontEnd<LiveIo>; 1] {
-        [&mut self.nbd]
+    fn all(&mut self) -> [&mut dyn FrontEnd<LiveIo>; 2] {
+        [&mut self.nbd, &mut self.vhost]
     }
 
     /// Clients that are connected, and bytes of requests under way and of answers that are not
@@ -154,6 +156,7 @@ impl Server {
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let status = StatusPublisher::start(plan, &served, &devices.io)?;
         let listeners = listeners(&plan.serve.listen)?;
+        let disks = disk_listeners(plan, 0..plan.volumes.len())?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
         let mut claim = DeviceClaim::begin(plan, &mut devices.io, &set)?;
@@ -188,7 +191,9 @@ impl Server {
         let mut warnings = exposed(plan, &listeners);
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(operator::described(plan, &laid_out, &served, &addresses));
+        let sockets = disks.iter().map(|(tenant, disk)| (tenant.index(), disk.address()));
+        let sockets: Vec<(usize, &str)> = sockets.collect();
+        lines.extend(operator::described(plan, &laid_out, &served, &addresses, &sockets));
         lines.extend(changed);
         warnings.extend(unreadable);
         warnings.extend(read_only.then(|| LOST.to_owned()));
@@ -200,7 +205,14 @@ impl Server {
         let mut io = devices.io;
         let exports = plan.volumes.iter().zip(&served);
         let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
-        let mut nbd = nbd(plan, blocks.block_bytes(), exports.collect(), tls);
+        let exports: Vec<ServedExport> = exports.collect();
+        let block_bytes = blocks.block_bytes();
+        let memory = front_memory(plan);
+        let mut vhost = VhostFrontEnd::new(exports.clone(), block_bytes, memory);
+        for (tenant, listener) in disks {
+            listen_for_guest(&mut vhost, tenant, listener)?;
+        }
+        let mut nbd = nbd(plan, block_bytes, exports, tls);
         listeners.into_iter().for_each(|listener| nbd.listen(io.add_listener(listener)));
         let mut service = BlockService::new(blocks, plan.volumes.len());
         for tenant in 0..plan.volumes.len() {
@@ -219,7 +231,7 @@ impl Server {
             read_only,
             io,
             service,
-            fronts: FrontEnds { nbd },
+            fronts: FrontEnds { nbd, vhost },
             lines,
             cache: devices.cache,
             failures,
@@ -346,6 +358,12 @@ impl Server {
             let export = &self.tenants.exports()[found.tenant.index()];
             lines.push(operator::revived(export, &found, block_bytes));
         }
+        for (tenant, fault) in self.fronts.vhost.take_faults() {
+            let export = &self.tenants.exports()[tenant.index()];
+            lines.push(OperatorLine::warning(format!(
+                "export `{export}`: a queue of its guest is served no more: found {fault}"
+            )));
+        }
         lines.extend(self.remove_closed_tenants().into_iter().map(OperatorLine::info));
         lines
     }
@@ -405,6 +423,7 @@ impl Server {
     fn reload(&mut self, plan: LivePlan, ahead: Vec<Ahead>) -> Result<Vec<String>, LiveError> {
         let changes = Changes::between(&self.plan, plan, ahead, self.tenants.members())?;
         changes.plan.goals()?;
+        let disks = disk_listeners(&changes.plan, changes.added.iter().copied())?;
         if self.service.blocks.log_failure().is_some() {
             return Err(changes
                 .plan
@@ -428,6 +447,9 @@ impl Server {
             false => Default::default(),
         };
         lines.extend(self.add(&changes, &served)?);
+        for (tenant, listener) in disks {
+            listen_for_guest(&mut self.fronts.vhost, tenant, listener)?;
+        }
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(self.growing_later(&changes));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
@@ -817,8 +839,79 @@ pub(crate) fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveEr
         true => Err(plan.refuse(
             "found no `serve.listen`, expected addresses such as `unix:/run/cachewright.sock`",
         )),
-        false => Ok(()),
+        false => check_disks(plan),
     }
+}
+
+/// Errors: a socket for guests is that of several volumes, or of one that only clients with certain
+/// certificates may see.
+fn check_disks(plan: &LivePlan) -> Result<(), LiveError> {
+    let present = |tenant: &usize| !plan.absent.get(*tenant).is_some_and(|absent| *absent);
+    let volumes: Vec<&StackVolume> =
+        (0..plan.volumes.len()).filter(present).map(|tenant| &plan.volumes[tenant]).collect();
+    let guests = |address: &&ListenAddress| matches!(address, ListenAddress::Vhost(_));
+    let addresses: Vec<&ListenAddress> = plan.serve.listen.iter().filter(guests).collect();
+    if addresses.len() > 1 {
+        return Err(plan.refuse(
+            "`serve.listen`: found more than one `vhost:`, expected one: a volume has one guest",
+        ));
+    }
+    for address in addresses {
+        let ListenAddress::Vhost(path) = address else { continue };
+        if volumes.len() > 1 && !address.names_volumes() {
+            return Err(plan.refuse(format!(
+                "`serve.listen`: found `vhost:{}` for {} volumes, expected `{{volume}}` in the \
+                 path, so that each has a socket of its own",
+                path.display(),
+                volumes.len()
+            )));
+        }
+        if let Some(volume) = volumes.iter().find(|volume| !volume.clients.is_empty()) {
+            return Err(plan.refuse(format!(
+                "`tenant.clients`: found names of certificates for the volume `{}`, which guests \
+                 reach by `vhost:` without any, expected one of both",
+                volume.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A listener for the guest of each of these volumes, at each address for guests. Errors: one
+/// cannot be opened, or is for several volumes.
+fn disk_listeners(
+    plan: &LivePlan,
+    tenants: impl IntoIterator<Item = usize>,
+) -> Result<Vec<(TenantId, Listener)>, LiveError> {
+    check_disks(plan)?;
+    let mut found = Vec::new();
+    for tenant in tenants {
+        let name = &plan.volumes[tenant].name;
+        let mut sockets = plan.serve.listen.iter().filter_map(|address| address.of_volume(name));
+        if let Some(path) = sockets.next() {
+            found.push((TenantId(tenant as u16), unix_listener(&path)?));
+        }
+    }
+    Ok(found)
+}
+
+fn listen_for_guest(
+    vhost: &mut VhostFrontEnd,
+    tenant: TenantId,
+    listener: Listener,
+) -> Result<(), LiveError> {
+    let address = listener.address().to_owned();
+    let listens = vhost.listen(tenant, listener);
+    listens.map_err(|error| LiveError::Failed(format!("{address}: {error}")))
+}
+
+/// Bytes of requests and answers that the clients of one front end may have: all of
+/// `serve.client_memory` where it is the only one that clients can connect to.
+fn front_memory(plan: &LivePlan) -> u64 {
+    let listen = &plan.serve.listen;
+    let guests = listen.iter().filter(|address| matches!(address, ListenAddress::Vhost(_)));
+    let is_shared = (1..listen.len()).contains(&guests.count());
+    plan.serve.client_memory.0 / if is_shared { 2 } else { 1 }
 }
 
 /// The names of exports, by tenant.
@@ -842,7 +935,7 @@ fn nbd(
         },
         extended_headers: plan.serve.extended_headers,
         max_connections: plan.serve.max_connections as usize,
-        client_memory: plan.serve.client_memory.0,
+        client_memory: front_memory(plan),
     };
     let mut nbd = NbdFrontEnd::new(exports, block_bytes, settings);
     if let Some((config, is_required)) = tls {
@@ -954,14 +1047,15 @@ impl ServedTenants {
     }
 }
 
-/// A listener for each address, and for each socket that is passed. Errors: one cannot be opened;
-/// none is passed where the stack says so.
+/// A listener for each address of NBD, and for each socket that is passed. Errors: one cannot be
+/// opened; none is passed where the stack says so.
 fn listeners(addresses: &[ListenAddress]) -> Result<Vec<Listener>, LiveError> {
     let mut found = Vec::new();
     for address in addresses {
         match address {
             ListenAddress::Unix(path) => found.push(unix_listener(path)?),
             ListenAddress::Tcp(text) => found.push(tcp_listener(text)?),
+            ListenAddress::Vhost(_) => {}
             ListenAddress::Passed => {
                 for number in passed()? {
                     found.push(passed_listener(number)?);

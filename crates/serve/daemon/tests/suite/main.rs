@@ -6,6 +6,7 @@ mod any_length;
 mod calibrated;
 mod characterized;
 mod device_failures;
+mod guests;
 mod histories;
 mod identity;
 mod killed_recordings;
