@@ -116,8 +116,8 @@ def first_files(version: str) -> bytes:
     entries: list[tuple[str, int, bytes]] = [(name, 0o040755, b"") for name in folders]
     busybox = Path(shutil.which("busybox") or "")
     entries.append(("bin/busybox", 0o100755, busybox.read_bytes()))
-    applets = "sh mount umount insmod cat grep sed sleep sync cmp poweroff echo".split()
-    entries += [(f"bin/{name}", 0o120777, b"busybox") for name in applets]
+    applets = ("sh", "mount", "umount", "insmod", "cat", "grep", "sed", "sleep", "sync", "cmp")
+    entries += [(f"bin/{name}", 0o120777, b"busybox") for name in (*applets, "poweroff")]
     checker = Path(shutil.which("e2fsck") or "")
     entries.append(("sbin/e2fsck", 0o100755, checker.read_bytes()))
     made = {name for name, _, _ in entries}
@@ -163,7 +163,7 @@ class Scene:
         socket = self.folder / "disk.sock"
         socket.unlink(missing_ok=True)
         with (self.folder / "server.log").open("ab") as log:
-            words = [self.server, "stack.toml"]
+            words = [str(self.server), "stack.toml"]
             started = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
         self.processes["server"] = started
         while not socket.exists():
