@@ -2,7 +2,7 @@
 //!
 //! For: the one owner of bytes under way. Must never know: files, sockets. Units: bytes. Invariant:
 //! the first byte lies at a multiple of [`ALIGNMENT`], unless the buffer was made of a vector for a
-//! socket.
+//! socket, or has no bytes.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -21,6 +21,9 @@ pub struct Buffer {
 impl Buffer {
     /// `len` bytes, all zero.
     pub fn zeroed(len: usize) -> Buffer {
+        if len == 0 {
+            return Buffer::default();
+        }
         let memory = vec![0_u8; len + ALIGNMENT - 1];
         let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
         Buffer { memory, start, len }
@@ -140,7 +143,8 @@ mod tests {
 
     #[test]
     fn buffers_lie_aligned_whatever_their_length_and_also_when_copied() {
-        for len in [0, 1, 512, 4096, 4097, 1 << 20] {
+        assert!(Buffer::zeroed(0).memory.is_empty(), "no bytes need no memory");
+        for len in [1, 512, 4096, 4097, 1 << 20] {
             let buffer = Buffer::zeroed(len);
             assert_eq!((buffer.len(), buffer.as_ptr().addr() % ALIGNMENT), (len, 0));
             assert_eq!(buffer.clone().as_ptr().addr() % ALIGNMENT, 0);
