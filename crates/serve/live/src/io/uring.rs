@@ -1,8 +1,8 @@
 //! Input and output through io_uring: as a rule, one call of the system submits and waits.
 //!
 //! The kernel's submission thread is not used (`SQPOLL`): on small machines it takes the processor
-//! from the loop that it serves. While several operations on files are under way, the loop looks
-//! for completions for some time before it sleeps: to be woken takes longer. A connection has one
+//! from the loop that it serves. Before the loop sleeps it looks for completions for some time,
+//! where that was worth it lately: to be woken takes longer ([`Lookout`]). A connection has one
 //! receive and one send at a time, and a close waits for both.
 //!
 //! Memory the kernel uses belongs to the table of operations under way until the kernel has said
@@ -21,15 +21,20 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode};
 use slab::Slab;
+use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::thread;
 
-/// So many operations on files are under way at least when the loop looks for completions before it
-/// sleeps, and so long does it look, in nanoseconds (benches/live.md).
-const BUSY_FILES: usize = 8;
-const LOOK_NS: u64 = 50_000;
+/// So long does the loop look for completions before it sleeps, in nanoseconds: a little longer
+/// than a flash device takes for a read, or a client for its next request.
+const LOOK_NS: u64 = 100_000;
+/// Looks between two glances at the clock.
+const LOOKS: usize = 32;
+/// After so many looks in vain in a row the pause between two does not grow any more.
+const MAX_IN_VAIN: u32 = 8;
 
 /// An operation that the kernel holds, or that waits to be given to it.
 #[derive(Debug)]
@@ -44,6 +49,9 @@ pub struct Uring {
     under_way: Slab<OperationUnderWay>,
     /// Those on files.
     on_files: usize,
+    /// For waits without and with operations on files under way. None where there is one processor:
+    /// others could not do meanwhile what is looked for.
+    lookouts: Option<[Lookout; 2]>,
     files: Files,
     listeners: Vec<Listener>,
     connections: Connections,
@@ -53,7 +61,7 @@ pub struct Uring {
     /// What is done without the kernel: refused operations, closes.
     ready: Vec<Done>,
     /// Completions taken from the ring: place in `under_way`, and the result.
-    results: Vec<(usize, i32)>,
+    results: VecDeque<(usize, i32)>,
     /// Bytes of one call at most.
     max_bytes: usize,
     /// The kernel takes operations of the thread that made the ring only.
@@ -69,17 +77,19 @@ impl Uring {
     }
 
     fn with_ring(ring: Ring) -> Uring {
+        let is_parallel = thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         Uring {
             ring,
             under_way: Slab::default(),
             on_files: 0,
+            lookouts: is_parallel.then(<[Lookout; 2]>::default),
             files: Files::default(),
             listeners: Vec::new(),
             connections: Connections::default(),
             pool: None,
             timers: Timers::default(),
             ready: Vec::new(),
-            results: Vec::new(),
+            results: VecDeque::new(),
             max_bytes: MAX_BYTES,
             _one_thread: PhantomData,
         }
@@ -139,9 +149,10 @@ impl Uring {
             self.ready.push(Done { token, output: work.into_output(), error: None });
             return Ok(());
         }
-        self.on_files += usize::from(work.is_on_file());
+        let is_on_file = work.is_on_file();
         let place = self.under_way.insert(OperationUnderWay { token, work });
         self.push(place);
+        self.on_files += usize::from(is_on_file);
         Ok(())
     }
 
@@ -216,7 +227,7 @@ impl Uring {
         };
         let entry = match fd {
             Ok(fd) => work.entry(fd, self.max_bytes).user_data(place as u64),
-            Err(IoError(number)) => return self.results.push((place, -number)),
+            Err(IoError(number)) => return self.results.push_back((place, -number)),
         };
         loop {
             // SAFETY: the entry names memory of `work` only: buffers and boxed lists. What
@@ -294,32 +305,58 @@ impl Uring {
         Output::Socket(self.connections.add(fd))
     }
 
-    /// One call of the system, then all that is done. It waits unless something is done already.
+    /// What is queued is handed over; then all that is done. It waits unless something is done.
     fn round(&mut self, done: &mut Vec<Done>, may_wait: bool) {
-        let may_wait = may_wait && self.results.is_empty();
-        let mut sleeps = may_wait;
-        if may_wait && self.on_files >= BUSY_FILES {
-            let end_ns = now_ns().saturating_add(LOOK_NS);
-            while sleeps && now_ns() < end_ns {
-                self.call(Some(0));
-                sleeps = self.results.is_empty() && self.ready.is_empty();
-            }
+        if !may_wait || !self.results.is_empty() {
+            self.hand_over();
+        } else if !self.look() {
+            self.sleep();
         }
-        if sleeps || !may_wait {
-            self.call(if sleeps { self.timers.left_ns() } else { Some(0) });
-        }
-        let mut results = std::mem::take(&mut self.results);
-        for (place, result) in results.drain(..) {
+        for _ in 0..self.results.len() {
+            let Some((place, result)) = self.results.pop_front() else { break };
             self.finish(place, result, done);
         }
-        // Continued operations that were refused, if there are any, come behind.
-        results.append(&mut self.results);
-        self.results = results;
     }
 
-    /// One call of the system, and the completions that are there after it.
-    fn call(&mut self, wait_ns: Option<u64>) {
-        if let Err(error) = self.ring.submit_and_wait(wait_ns) {
+    /// Gives the kernel what is queued, and takes the completions that are there.
+    fn hand_over(&mut self) {
+        if self.ring.is_due()
+            && let Err(error) = self.ring.submit()
+        {
+            return self.give_up(error);
+        }
+        self.ring.collect(&mut self.results);
+    }
+
+    /// Hands over what is queued, and looks for completions for a while, but not beyond the next
+    /// timer, where that is worth it; whether there are some.
+    fn look(&mut self) -> bool {
+        let kind = usize::from(self.on_files > 0);
+        if !self.lookouts.as_mut().is_some_and(|lookouts| lookouts[kind].begins()) {
+            return false;
+        }
+        self.hand_over();
+        if !self.results.is_empty() {
+            return true;
+        }
+        let timer_ns = self.timers.next_ns().unwrap_or(u64::MAX);
+        let end_ns = now_ns().saturating_add(LOOK_NS).min(timer_ns);
+        while self.results.is_empty() && self.ring.broken().is_none() {
+            if (0..LOOKS).any(|_| self.ring.has_news()) {
+                self.hand_over();
+            } else if now_ns() >= end_ns {
+                break;
+            }
+        }
+        let found = !self.results.is_empty();
+        self.lookouts.iter_mut().for_each(|lookouts| lookouts[kind].end(found));
+        found
+    }
+
+    /// One call of the system, which waits for a completion or the next timer, and the completions
+    /// that are there after it.
+    fn sleep(&mut self) {
+        if let Err(error) = self.ring.submit_and_wait(self.timers.left_ns()) {
             self.give_up(error);
         }
         self.ring.collect(&mut self.results);
@@ -343,6 +380,30 @@ impl Uring {
             std::mem::forget(work);
             self.ready.push(Done { token, output, error: Some(error) });
         }
+    }
+}
+
+/// Whether a wait begins with a look for completions. Each look in vain doubles the number of waits
+/// that do without one: a server that has little to do, or whose device is slow, sleeps at once. One
+/// look that finds something ends that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lookout {
+    in_vain: u32,
+    pause: u32,
+}
+
+impl Lookout {
+    /// Whether this wait begins with a look; [`Lookout::end`] says what came of it.
+    fn begins(&mut self) -> bool {
+        let begins = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        begins
+    }
+
+    /// A look has ended.
+    fn end(&mut self, found: bool) {
+        self.in_vain = if found { 0 } else { (self.in_vain + 1).min(MAX_IN_VAIN) };
+        self.pause = (1 << self.in_vain) - 1;
     }
 }
 
@@ -524,6 +585,27 @@ impl Ring {
         usable(self.ring.submit())
     }
 
+    /// Whether a call has something to do: entries are queued, or the kernel has work left that it
+    /// does in a call.
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        let queue = self.ring.submission();
+        !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// Whether a completion is there, or comes by a call; a short pause if not.
+    #[inline]
+    pub fn has_news(&mut self) -> bool {
+        let queue = self.ring.submission();
+        let is_near = queue.taskrun() || queue.cq_overflow();
+        drop(queue);
+        let found = is_near || !self.ring.completion().is_empty();
+        if !found {
+            std::hint::spin_loop();
+        }
+        found
+    }
+
     /// Hands over what is queued, and waits for a completion, at most `limit_ns`.
     ///
     /// Errors: as [`Ring::submit`].
@@ -539,7 +621,7 @@ impl Ring {
 
     /// Appends completions: the number of the entry, and the result.
     #[inline]
-    pub fn collect(&mut self, results: &mut Vec<(usize, i32)>) {
+    pub fn collect(&mut self, results: &mut VecDeque<(usize, i32)>) {
         let completions = self.ring.completion().filter(|entry| entry.user_data() != CANCELS);
         results.extend(completions.map(|entry| (entry.user_data() as usize, entry.result())));
     }
@@ -566,10 +648,11 @@ fn build(mode: Mode) -> io::Result<IoUring> {
     builder.setup_clamp().setup_cqsize(COMPLETIONS);
     match mode {
         Mode::Deferred => {
-            builder.setup_single_issuer().setup_defer_taskrun().setup_submit_all();
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+            builder.setup_submit_all();
         }
         Mode::Cooperative => {
-            builder.setup_coop_taskrun().setup_submit_all();
+            builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
         }
         Mode::Plain => {}
     }
@@ -1112,6 +1195,68 @@ mod tests {
         let mut taken = Vec::new();
         client.read_to_end(&mut taken).unwrap();
         assert_eq!(taken, [b"ab", &written[..], b"yz"].concat());
+    }
+
+    /// Waits of `count` that begin with a look, where a look finds something or not.
+    fn looks(lookout: &mut Lookout, count: usize, finds: bool) -> Vec<usize> {
+        let mut begun = Vec::new();
+        for wait in 0..count {
+            if lookout.begins() {
+                begun.push(wait);
+                lookout.end(finds);
+            }
+        }
+        begun
+    }
+
+    #[test]
+    fn looks_in_vain_become_rare_and_one_that_finds_something_brings_them_back() {
+        let mut lookout = Lookout::default();
+        assert_eq!(looks(&mut lookout, 5, true), [0, 1, 2, 3, 4]);
+        assert_eq!(looks(&mut lookout, 30, false), [0, 2, 6, 14]);
+        assert_eq!(looks(&mut lookout, 2, true), [0, 1]);
+        let many = looks(&mut lookout, 100_000, false);
+        assert!(many.len() < 100_000 / 200 && many.len() > 100_000 / 300, "{}", many.len());
+    }
+
+    #[test]
+    fn with_looks_and_without_all_is_passed_on_in_time() {
+        let Some((mut io, folder)) = set_up() else {
+            return;
+        };
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7; 4096]).unwrap();
+        let file = io.add_file(open_file(&path, FileAccess::Write).unwrap());
+        let (socket, mut client) = connected(&mut io, &folder);
+        for lookouts in [None, Some(<[Lookout; 2]>::default())] {
+            io.lookouts = lookouts;
+            for round in 0..50_u64 {
+                io.submit(Token(0), IoOp::Receive { socket, buffer: Buffer::zeroed(8) });
+                for number in 1..=8 {
+                    let buffer = Buffer::zeroed(4096);
+                    io.submit(Token(number), IoOp::Read { file, offset: 0, buffer });
+                }
+                let mut done = Vec::new();
+                while done.len() < 8 {
+                    io.wait(&mut done);
+                }
+                client.write_all(&round.to_le_bytes()).unwrap();
+                let at_ns = io.now_ns() + 20_000;
+                io.submit(Token(u64::MAX), IoOp::Timer { at_ns });
+                while done.len() < 10 {
+                    io.wait(&mut done);
+                }
+                assert!(io.now_ns() >= at_ns, "a timer does not end early");
+                assert!(done.iter().all(|done| done.error.is_none()));
+            }
+        }
+        // Looks end with the timer also where nothing comes.
+        io.submit(Token(0), IoOp::Receive { socket, buffer: Buffer::zeroed(8) });
+        for _ in 0..20 {
+            let at_ns = io.now_ns() + 30_000;
+            let done = run(&mut io, IoOp::Timer { at_ns });
+            assert_eq!((done.token, done.error), (Token(0), None));
+        }
     }
 
     #[test]
