@@ -2,8 +2,10 @@
 //!
 //! The kernel's submission thread is not used (`SQPOLL`): on small machines it takes the processor
 //! from the loop that it serves. Before the loop sleeps it looks for completions for some time,
-//! where that was worth it lately: to be woken takes longer ([`Lookout`]). A connection has one
-//! receive and one send at a time, and a close waits for both.
+//! where that was worth it lately: to be woken takes longer ([`Lookout`]). Operations on files are
+//! handed over, and completions are passed on, a few at a time: the device, the loop and its
+//! clients then work side by side and not in turn (benches/live.md). A connection has one receive
+//! and one send at a time, and a close waits for both.
 //!
 //! Memory the kernel uses belongs to the table of operations under way until the kernel has said
 //! that it is done; so a caller cannot touch or free it. A ring belongs to the thread that made it.
@@ -35,6 +37,10 @@ const LOOK_NS: u64 = 100_000;
 const LOOKS: usize = 32;
 /// After so many looks in vain in a row the pause between two does not grow any more.
 const MAX_IN_VAIN: u32 = 8;
+/// Operations on files that are handed over together at most.
+const HANDED_OVER: usize = 4;
+/// Completions that one wait passes on at most.
+const PASSED_ON: usize = 8;
 
 /// An operation that the kernel holds, or that waits to be given to it.
 #[derive(Debug)]
@@ -49,6 +55,8 @@ pub struct Uring {
     under_way: Slab<OperationUnderWay>,
     /// Those on files.
     on_files: usize,
+    /// Those on files that the kernel has not been given yet.
+    queued_files: usize,
     /// For waits without and with operations on files under way. None where there is one processor:
     /// others could not do meanwhile what is looked for.
     lookouts: Option<[Lookout; 2]>,
@@ -82,6 +90,7 @@ impl Uring {
             ring,
             under_way: Slab::default(),
             on_files: 0,
+            queued_files: 0,
             lookouts: is_parallel.then(<[Lookout; 2]>::default),
             files: Files::default(),
             listeners: Vec::new(),
@@ -152,7 +161,13 @@ impl Uring {
         let is_on_file = work.is_on_file();
         let place = self.under_way.insert(OperationUnderWay { token, work });
         self.push(place);
-        self.on_files += usize::from(is_on_file);
+        if is_on_file {
+            self.on_files += 1;
+            self.queued_files += 1;
+            if self.queued_files >= HANDED_OVER {
+                self.hand_over();
+            }
+        }
         Ok(())
     }
 
@@ -305,14 +320,15 @@ impl Uring {
         Output::Socket(self.connections.add(fd))
     }
 
-    /// What is queued is handed over; then all that is done. It waits unless something is done.
+    /// What is queued is handed over, and some of what is done taken in. It waits unless something
+    /// is done already.
     fn round(&mut self, done: &mut Vec<Done>, may_wait: bool) {
         if !may_wait || !self.results.is_empty() {
             self.hand_over();
         } else if !self.look() {
             self.sleep();
         }
-        for _ in 0..self.results.len() {
+        for _ in 0..PASSED_ON {
             let Some((place, result)) = self.results.pop_front() else { break };
             self.finish(place, result, done);
         }
@@ -320,6 +336,7 @@ impl Uring {
 
     /// Gives the kernel what is queued, and takes the completions that are there.
     fn hand_over(&mut self) {
+        self.queued_files = 0;
         if self.ring.is_due()
             && let Err(error) = self.ring.submit()
         {
@@ -356,6 +373,7 @@ impl Uring {
     /// One call of the system, which waits for a completion or the next timer, and the completions
     /// that are there after it.
     fn sleep(&mut self) {
+        self.queued_files = 0;
         if let Err(error) = self.ring.submit_and_wait(self.timers.left_ns()) {
             self.give_up(error);
         }
@@ -367,7 +385,7 @@ impl Uring {
     #[cold]
     fn give_up(&mut self, error: IoError) {
         self.ring.set_broken(error);
-        self.on_files = 0;
+        (self.on_files, self.queued_files) = (0, 0);
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
         for OperationUnderWay { token, work } in
             places.into_iter().filter_map(|place| self.under_way.try_remove(place))
@@ -1232,18 +1250,20 @@ mod tests {
             io.lookouts = lookouts;
             for round in 0..50_u64 {
                 io.submit(Token(0), IoOp::Receive { socket, buffer: Buffer::zeroed(8) });
-                for number in 1..=8 {
+                for number in 1..=2 * PASSED_ON as u64 {
                     let buffer = Buffer::zeroed(4096);
                     io.submit(Token(number), IoOp::Read { file, offset: 0, buffer });
                 }
                 let mut done = Vec::new();
-                while done.len() < 8 {
+                while done.len() < 2 * PASSED_ON {
+                    let before = done.len();
                     io.wait(&mut done);
+                    assert!((1..=PASSED_ON).contains(&(done.len() - before)));
                 }
                 client.write_all(&round.to_le_bytes()).unwrap();
                 let at_ns = io.now_ns() + 20_000;
                 io.submit(Token(u64::MAX), IoOp::Timer { at_ns });
-                while done.len() < 10 {
+                while done.len() < 2 * PASSED_ON + 2 {
                     io.wait(&mut done);
                 }
                 assert!(io.now_ns() >= at_ns, "a timer does not end early");
