@@ -32,7 +32,7 @@ use std::thread;
 
 /// So long does the loop look for completions before it sleeps, in nanoseconds: a little longer
 /// than a flash device takes for a read, or a client for its next request.
-const LOOK_NS: u64 = 100_000;
+const LOOK_NS: u64 = 50_000;
 /// Looks between two glances at the clock.
 const LOOKS: usize = 32;
 /// After so many looks in vain in a row the pause between two does not grow any more.
@@ -55,6 +55,9 @@ pub struct Uring {
     under_way: Slab<OperationUnderWay>,
     /// Those on files.
     on_files: usize,
+    /// Those of them that are syncs, which threads of the kernel do: they take long, and need a
+    /// processor. No look is worth it meanwhile.
+    syncs: usize,
     /// Those on files that the kernel has not been given yet.
     queued_files: usize,
     /// For waits without and with operations on files under way. None where there is one processor:
@@ -90,6 +93,7 @@ impl Uring {
             ring,
             under_way: Slab::default(),
             on_files: 0,
+            syncs: 0,
             queued_files: 0,
             lookouts: is_parallel.then(<[Lookout; 2]>::default),
             files: Files::default(),
@@ -159,6 +163,7 @@ impl Uring {
             return Ok(());
         }
         let is_on_file = work.is_on_file();
+        self.syncs += usize::from(work.is_sync());
         let place = self.under_way.insert(OperationUnderWay { token, work });
         self.push(place);
         if is_on_file {
@@ -276,6 +281,7 @@ impl Uring {
             return;
         };
         self.on_files -= usize::from(work.is_on_file());
+        self.syncs -= usize::from(work.is_sync());
         let error = (result < 0).then(|| work.error_of(-result)).or(work.missing());
         let (output, settled) = match work {
             UringOperation::Accept { listener } if error.is_none() => {
@@ -349,7 +355,8 @@ impl Uring {
     /// timer, where that is worth it; whether there are some.
     fn look(&mut self) -> bool {
         let kind = usize::from(self.on_files > 0);
-        if !self.lookouts.as_mut().is_some_and(|lookouts| lookouts[kind].begins()) {
+        if self.syncs > 0 || !self.lookouts.as_mut().is_some_and(|lookouts| lookouts[kind].begins())
+        {
             return false;
         }
         self.hand_over();
@@ -385,7 +392,7 @@ impl Uring {
     #[cold]
     fn give_up(&mut self, error: IoError) {
         self.ring.set_broken(error);
-        (self.on_files, self.queued_files) = (0, 0);
+        (self.on_files, self.syncs, self.queued_files) = (0, 0, 0);
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
         for OperationUnderWay { token, work } in
             places.into_iter().filter_map(|place| self.under_way.try_remove(place))
@@ -840,6 +847,11 @@ impl UringOperation {
     /// Whether it is about a file.
     fn is_on_file(&self) -> bool {
         matches!(self.target(), UringTarget::File(_) | UringTarget::Tail(_))
+    }
+
+    /// Whether it makes writes durable.
+    fn is_sync(&self) -> bool {
+        matches!(self, UringOperation::Sync { .. })
     }
 
     /// Whether there is nothing to do.
