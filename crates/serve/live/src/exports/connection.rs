@@ -19,6 +19,8 @@ const RECEIVE_BYTES: usize = 256 << 10;
 /// Bytes that are sent at once, but for a longer answer: so much, or one answer, a client must take
 /// in its time.
 const SEND_BYTES: usize = 1 << 20;
+/// Bytes of a reply without its data, or a few more: its header is written piece by piece.
+const REPLY_BYTES: usize = 64;
 /// Bytes of answers without data that may wait before more is read.
 const HEADER_BYTES: usize = 256 << 10;
 
@@ -404,7 +406,11 @@ impl Connection {
 
     /// Headers to be sent, to which a reply is appended.
     pub fn headers(&mut self) -> &mut Vec<u8> {
-        &mut self.output.headers
+        let headers = &mut self.output.headers;
+        if headers.capacity() == 0 {
+            headers.reserve(REPLY_BYTES);
+        }
+        headers
     }
 
     /// Data goes behind the headers.
