@@ -4,11 +4,11 @@
 //! that requests later find free segments and clean blocks. Dirty blocks are taken in the order of
 //! their ids and written in that of their numbers, a batch at a time. Hits, admissions and
 //! evictions are those of a server that writes nothing back early; only write-backs come earlier,
-//! and there are more of them where blocks are written again. The rate is halved while more than one request in a
-//! hundred is later than the target, and grows slowly while fewer than one in two hundred is: the
-//! 99th percentile keeps to the target, and between the two nothing changes (additive increase,
-//! multiplicative decrease: D. Chiu and R. Jain, Computer Networks 17, 1989). Work that requests
-//! already wait for is never held up. Units: bytes, nanoseconds, shares.
+//! and there are more of them where blocks are written again. The rate is halved while more than
+//! one request in a hundred is later than the target, and grows slowly while fewer than one in two
+//! hundred is: the 99th percentile keeps to the target, and between the two nothing changes
+//! (additive increase, multiplicative decrease: D. Chiu and R. Jain, Computer Networks 17, 1989).
+//! Work that requests already wait for is never held up. Units: bytes, nanoseconds, shares.
 
 use super::server::{BlockServer, State};
 use crate::pace::Pace;
@@ -198,8 +198,8 @@ impl BlockServer {
 }
 
 impl State {
-    /// Begins to write back a batch of a pool, if it has too many dirty blocks; false if no more may
-    /// be written back now.
+    /// Begins to write back a batch of a pool, if it has too many dirty blocks; false if no more
+    /// may be written back now.
     fn write_back_some(&mut self, pool: usize) -> bool {
         if self.content.failed.is_some() || self.is_closing || self.bypass.is_begun() {
             return false;

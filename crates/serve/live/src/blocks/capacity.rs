@@ -10,8 +10,8 @@ use crate::log::{DeviceSet, LogSettings, cleaning_batch};
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
 
-/// Bytes of memory that a cached block takes beside the index and the policy: its copy, and the name
-/// that the cache's id has for it.
+/// Bytes of memory that a cached block takes beside the index and the policy: its copy, and the
+/// name that the cache's id has for it.
 pub const BLOCK_MEMORY: u64 = (size_of::<BlockCopy>() + size_of::<CopyId>()) as u64;
 
 /// A log's segments, as content fills them.

@@ -1330,7 +1330,8 @@ impl Engine {
         }
     }
 
-    /// Waits until a group of the log is durable; false if the volume or the log has failed by then.
+    /// Waits until a group of the log is durable; false if the volume or the log has failed by
+    /// then.
     pub(super) async fn log_durable_for(&self, tenant: TenantId, group: u64) -> bool {
         self.log_durable(group).await.is_ok()
             && self.with(|state| {

@@ -1,8 +1,8 @@
 //! A start on what recovery found: the checks before it, and blocks that come back into the cache.
 //!
-//! Blocks come back oldest first. Where the write mode knows no dirty blocks, dirty ones are written
-//! back first. What the cache does not keep is written back and dropped in pieces, with cleaning
-//! between them, so that no number of such blocks fills the log.
+//! Blocks come back oldest first. Where the write mode knows no dirty blocks, dirty ones are
+//! written back first. What the cache does not keep is written back and dropped in pieces, with
+//! cleaning between them, so that no number of such blocks fills the log.
 //!
 //! - A volume may have grown whose last block was only a part of one. In the cache that block has
 //!   zeroes behind the old end, where the backing device may have other bytes: it is dropped, and

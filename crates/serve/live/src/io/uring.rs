@@ -409,8 +409,8 @@ impl Uring {
 }
 
 /// Whether a wait begins with a look for completions. Each look in vain doubles the number of waits
-/// that do without one: a server that has little to do, or whose device is slow, sleeps at once. One
-/// look that finds something ends that.
+/// that do without one: a server that has little to do, or whose device is slow, sleeps at once.
+/// One look that finds something ends that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lookout {
     in_vain: u32,

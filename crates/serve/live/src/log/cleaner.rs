@@ -97,6 +97,9 @@ pub enum CleaningError {
 /// A block of the segment that was read.
 type FoundBlock = (FooterRecord, Result<Buffer, IoError>);
 
+/// Blocks of the segment that are being read.
+type BegunReads = Vec<(FooterRecord, Op)>;
+
 /// What holds the next records up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Obstacle {
@@ -195,7 +198,7 @@ impl Victim {
         log: &mut Log,
         tasks: &mut Executor,
         owner: &mut dyn Owner,
-    ) -> Result<(Vec<(FooterRecord, Op)>, Option<Obstacle>), CleaningError> {
+    ) -> Result<(BegunReads, Option<Obstacle>), CleaningError> {
         let (mut reads, mut forgotten, mut obstacle) = (Vec::new(), Vec::new(), None);
         while reads.len() + forgotten.len() < self.batch
             && let Some(placed) = self.records.pop_front()

@@ -168,7 +168,7 @@ fn cold_clean_blocks_are_dropped_and_read_ones_are_moved() {
     assert!((0..6).all(cached), "they are read");
     assert_eq!((6..20).filter(|block| cached(*block)).count(), 0, "nothing reads them");
     let counts = world.server.counts();
-    let losses = world.server.cache().engine().losses(TenantId(0)).clone();
+    let losses = *world.server.cache().engine().losses(TenantId(0));
     assert!(counts.dropped >= 14, "{counts:?}");
     assert_eq!(losses.blocks(LossReason::Cleaning), counts.dropped);
     assert_eq!(losses.dirty(LossReason::Cleaning), 0, "only the log has dirty ones");
