@@ -134,9 +134,7 @@ impl DeviceSet {
     /// Most records of a segment: as many as its footer can hold, beside the numbers of as many
     /// groups as a segment has pages.
     pub fn max_records(&self) -> usize {
-        let (pages, groups) = (self.footer_pages() as usize, self.footer_page() as usize);
-        let fits = |records: &usize| Footer::pages(groups, *records) <= pages;
-        (1..=pages * PAGE / 32).rev().find(fits).unwrap_or_default()
+        Footer::max_records(self.footer_page() as usize, self.footer_pages() as usize)
     }
 
     /// The device of a segment.
@@ -626,6 +624,11 @@ mod tests {
         let set = DeviceSet::new(SetId(7), vec![FileId(0), FileId(1)], geometry);
         assert_eq!((set.segments(), set.segment_pages(), set.footer_page()), (6, 256, 252));
         assert!(set.max_records() > 440 && Footer::pages(252, set.max_records()) == 4);
+        for (groups, pages) in [(252, 4), (15, 1), (1008, 16), (4032, 64), (600, 1)] {
+            let most = Footer::max_records(groups, pages);
+            assert!(most == 0 || Footer::pages(groups, most) == pages, "{groups} {pages}");
+            assert!(Footer::pages(groups, most + 1) > pages, "{groups} {pages}");
+        }
         let place = set.place(SegmentId(3), 5);
         assert_eq!(set.locate(place), (SegmentId(3), 5));
         let offset = (2 << 20) + (1 << 20) + 5 * 4096;

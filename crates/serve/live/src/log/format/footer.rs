@@ -37,6 +37,12 @@ impl Footer {
         (HEADER_BYTES + groups * GROUP_BYTES + records * (RECORD_BYTES + 4)).div_ceil(PAGE)
     }
 
+    /// Most records of one of so many pages, with so many groups.
+    pub fn max_records(groups: usize, pages: usize) -> usize {
+        let left = (pages * PAGE).saturating_sub(HEADER_BYTES + groups * GROUP_BYTES);
+        left / (RECORD_BYTES + 4)
+    }
+
     /// The number of its last group.
     pub fn last_group(&self) -> u64 {
         self.groups.last().copied().unwrap_or_default()
