@@ -2,8 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::setup::{BLOCK, MIB, STACK, Setup, engines, formatted, pattern};
+use crate::setup::{BLOCK, Guest, MIB, STACK, Setup, engines, formatted, pattern};
 use cachewright_daemon::{LivePlan, Server};
+use cachewright_types::Seed;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::fs::File;
@@ -179,4 +180,104 @@ fn sockets_that_guests_cannot_have_are_refused() {
     };
     assert!(sentence.contains("clients"), "{sentence}");
     assert!(!setup.path("a").exists());
+}
+
+/// A client of either protocol.
+trait Client {
+    fn reads(&mut self, offset: u64, bytes: u64) -> Vec<u8>;
+    fn writes(&mut self, offset: u64, data: &[u8]);
+    fn zeroes(&mut self, offset: u64, bytes: u64);
+    fn trims(&mut self, offset: u64, bytes: u64);
+    fn flushes(&mut self);
+}
+
+impl Client for Guest {
+    fn reads(&mut self, offset: u64, bytes: u64) -> Vec<u8> {
+        self.read(offset, bytes)
+    }
+
+    fn writes(&mut self, offset: u64, data: &[u8]) {
+        self.write(offset, data);
+    }
+
+    fn zeroes(&mut self, offset: u64, bytes: u64) {
+        self.zero(offset, bytes);
+    }
+
+    fn trims(&mut self, offset: u64, bytes: u64) {
+        self.trim(offset, bytes);
+    }
+
+    fn flushes(&mut self) {
+        self.flush();
+    }
+}
+
+impl Client for Driver {
+    fn reads(&mut self, offset: u64, bytes: u64) -> Vec<u8> {
+        self.read(0, offset, bytes as usize)
+    }
+
+    fn writes(&mut self, offset: u64, data: &[u8]) {
+        assert_eq!(self.write(1, offset, data), 0);
+    }
+
+    fn zeroes(&mut self, offset: u64, bytes: u64) {
+        self.queues[0].write_zeroes(offset, bytes, true, 1).unwrap();
+        assert_eq!(self.finish(0, 1), [(1, 0)]);
+    }
+
+    fn trims(&mut self, offset: u64, bytes: u64) {
+        self.queues[1].discard(offset, bytes, 2).unwrap();
+        assert_eq!(self.finish(1, 1), [(2, 0)]);
+    }
+
+    fn flushes(&mut self) {
+        self.queues[0].flush(3).unwrap();
+        assert_eq!(self.finish(0, 1), [(3, 0)]);
+    }
+}
+
+/// Random requests, one after the other; returns what was read.
+fn ask(client: &mut dyn Client, seed: u64) -> Vec<u8> {
+    let (mut rng, mut found) = (Seed(seed).rng(), Vec::new());
+    for number in 0..400 {
+        let first = rng.below(2000);
+        let bytes = (1 + rng.below(8)) * BLOCK;
+        let offset = first * BLOCK;
+        match rng.below(10) {
+            0..4 => found.extend(client.reads(offset, bytes)),
+            4..7 => client.writes(offset, &pattern(number as u8, bytes)),
+            7 => client.zeroes(offset, bytes),
+            8 => client.trims(offset, bytes),
+            _ => client.flushes(),
+        }
+        // Hits: what was asked for just before.
+        if rng.below(3) == 0 {
+            found.extend(client.reads(offset, BLOCK));
+        }
+    }
+    found
+}
+
+#[test]
+fn requests_over_nbd_and_from_a_guest_are_decided_alike() {
+    let served = |over_nbd: bool| {
+        let setup = with_guests("threads");
+        let running = setup.start();
+        let mut client: Box<dyn Client> = match over_nbd {
+            true => Box::new(running.connect("a")),
+            false => Box::new(Driver::connect(&setup.path("a.vhost"))),
+        };
+        let found = ask(&mut *client, 11);
+        drop(client);
+        let lines = running.stop().lines;
+        let counts: Vec<String> =
+            lines.into_iter().filter(|line| line.contains("were in the cache")).collect();
+        assert!(!counts.is_empty());
+        (counts, found)
+    };
+    let (nbd, guest) = (served(true), served(false));
+    assert_eq!(nbd.0, guest.0, "hits, admissions and evictions");
+    assert!(nbd.1 == guest.1, "and what is read");
 }

@@ -1,9 +1,9 @@
-//! Volumes behind a cache: requests in, answers out, whatever carries them.
+//! Volumes behind a cache: requests in, answers out, whatever protocol carries them.
 //!
-//! For: the plans of the cache, carried out on the log and on backing devices. Must never know:
-//! protocols, sockets, how a policy decides. Units: bytes, blocks.
-//!
-//! The rules, by which nothing that was made durable is lost or comes back:
+//! [`BlockServer`] is driven by its owner. A request is one procedure, from its decision to its
+//! answer (`request`); what leaves the cache is told in `evict`, how the log is cleaned in
+//! `cleaning`, how a server starts in `restart`, and what happens when a device of the log fails in
+//! `bypass`. The rules, by which nothing that was made durable is lost or comes back:
 //!
 //! - what is written is dirty in the log until the backing device has it durably;
 //! - content goes to the backing device when the log has it durably;
@@ -12,6 +12,8 @@
 //! - a write that goes round the cache, and a trim, wait until the leaving of their blocks is
 //!   durable in the log;
 //! - a write is answered when all groups of the log up to its own are written.
+//!
+//! Units: bytes, blocks.
 
 mod allocation;
 mod answers;
