@@ -1272,38 +1272,42 @@ impl Engine {
             Some((state.submit(op_of), op, offset..end))
         });
         let Some((pending, op, bytes)) = begun else { return false };
-        match pending.await {
-            Ok(_) => true,
+        let cleared = match pending.await {
             // That a device cannot trim is no error.
-            Err(IoError::NOT_SUPPORTED) if op == BlockOp::Trim => true,
+            Err(IoError::NOT_SUPPORTED) if op == BlockOp::Trim => Ok(()),
             Err(IoError::NOT_SUPPORTED) => self.write_zeroes(tenant, bytes).await,
-            Err(_) => {
-                self.with(|state| state.fail_volume(tenant));
-                false
-            }
+            other => other.map(drop),
+        };
+        if cleared.is_err() {
+            self.with(|state| state.fail_volume(tenant));
         }
+        cleared.is_ok()
     }
 
-    /// Writes zeroes to a device that cannot zero, piece by piece.
-    async fn write_zeroes(&self, tenant: TenantId, bytes: Range<u64>) -> bool {
+    /// Writes zeroes to a device that cannot zero, piece by piece. Errors: the device's.
+    pub(super) async fn write_zeroes(
+        &self,
+        tenant: TenantId,
+        bytes: Range<u64>,
+    ) -> Result<(), IoError> {
         let mut next = bytes.start;
         while next < bytes.end {
             let count = (bytes.end - next).min(ZERO_BYTES);
-            let op = self.with(|state| {
+            let written = self.with(|state| {
                 let buffer = match count {
-                    ZERO_BYTES => state.zeroes.get_or_insert_with(zeroes).clone(),
+                    ZERO_BYTES => {
+                        let zeroes = || Arc::new(Buffer::zeroed(ZERO_BYTES as usize));
+                        state.zeroes.get_or_insert_with(zeroes).clone()
+                    }
                     _ => Arc::new(Buffer::zeroed(count as usize)),
                 };
                 let file = state.volumes.backing(tenant).file();
                 state.submit(IoOp::Write { file, offset: next, buffer })
             });
-            if op.await.is_err() {
-                self.with(|state| state.fail_volume(tenant));
-                return false;
-            }
+            written.await?;
             next += count;
         }
-        true
+        Ok(())
     }
 
     /// Waits until the log holds no content of blocks that left by a decision up to `by`; false if
@@ -1386,12 +1390,7 @@ fn forget_one(list: &mut Vec<TenantId>, tenant: TenantId) {
 }
 
 /// Bytes of zeroes that are written at once to a device that cannot zero.
-pub(super) const ZERO_BYTES: u64 = 1 << 20;
-
-/// Memory for such a write.
-pub(super) fn zeroes() -> Arc<Buffer> {
-    Arc::new(Buffer::zeroed(ZERO_BYTES as usize))
-}
+const ZERO_BYTES: u64 = 1 << 20;
 
 /// The content of a block.
 pub(super) struct BlockContent {

@@ -20,7 +20,7 @@ mod pieces;
 
 use super::content::LogContent;
 use super::copies::BlockCopy;
-use super::request::{BlockOp, BlockRequest, OpenRequest, ZERO_BYTES, zeroes};
+use super::request::{BlockOp, BlockRequest, OpenRequest};
 use super::server::{BlockServer, Engine, Procedure, State};
 use super::turns::Turn;
 use super::volumes::{KnownLosses, covered};
@@ -915,24 +915,9 @@ impl Engine {
             state.submit(op(file))
         });
         match zeroed.await {
-            Err(IoError::NOT_SUPPORTED) => {}
-            other => return other.map(drop),
+            Err(IoError::NOT_SUPPORTED) => self.write_zeroes(tenant, bytes).await,
+            other => other.map(drop),
         }
-        let mut next = bytes.start;
-        while next < bytes.end {
-            let count = (bytes.end - next).min(ZERO_BYTES);
-            let written = self.with(|state| {
-                let buffer = match count {
-                    ZERO_BYTES => state.zeroes.get_or_insert_with(zeroes).clone(),
-                    _ => Arc::new(Buffer::zeroed(count as usize)),
-                };
-                let file = state.volumes.backing(tenant).file();
-                state.submit(IoOp::Write { file, offset: next, buffer })
-            });
-            written.await?;
-            next += count;
-        }
-        Ok(())
     }
 
     /// Waits until all that was done on a volume's backing device is durable. One sync is under way
