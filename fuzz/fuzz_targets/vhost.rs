@@ -32,7 +32,7 @@ fn serve(memory: &SharedMemory, has_event_index: bool) {
     let mut taken = 0;
     while ring.waiting(memory).is_ok_and(|waiting| waiting > 0) {
         taken += 1;
-        assert!(taken <= SIZE, "nobody writes to the ring meanwhile");
+        assert!(taken <= SIZE, "the ring does not change meanwhile");
         let Ok(head) = ring.take(memory) else { return };
         let Ok(chain) = ring.chain(memory, head) else { return };
         assert!(chain.readable.len() + chain.writable.len() <= 2048);

@@ -1,4 +1,5 @@
-//! Copies of blocks in the cache: where the content of each lies in the log, and who uses it.
+//! Copies of blocks in the cache: where the content of each lies in the log, and which
+//! procedures use it.
 //!
 //! A copy begins when the cache admits its block. It ends when the block has been evicted and no
 //! procedure uses it any more: until then its content stays where it can be read. Its number is
@@ -257,7 +258,7 @@ impl Copies {
         self.end_unused(id)
     }
 
-    /// Ends what is known of a copy that nobody uses; returns the copy if it has ended: its block
+    /// Ends what is known of a copy that is not in use; returns the copy if it has ended: its block
     /// was evicted. Its content is the caller's.
     pub fn end_unused(&mut self, id: CopyId) -> Option<BlockCopy> {
         let copy = self.all[id.index()];
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_ends_when_its_block_has_left_and_nobody_uses_it() {
+    fn a_copy_ends_when_its_block_has_left_and_no_procedure_uses_it() {
         let mut copies = Copies::default();
         let [a, b] = [3, 4].map(|number| copies.admit(&block(number), 1));
         copies.hold(a);

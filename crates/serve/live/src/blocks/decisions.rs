@@ -1,6 +1,6 @@
 //! Decisions of the cache: requests in, plans out.
 //!
-//! A plan is carried out by whoever asked for it (`request`, `evict`), and its memory given back.
+//! A plan is carried out by its caller (`request`, `evict`), and its memory given back.
 //! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
 use super::copies::Copies;

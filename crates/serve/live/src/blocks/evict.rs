@@ -326,7 +326,7 @@ impl State {
         }
     }
 
-    /// A block has left and nobody uses its copy.
+    /// A block has left and its copy is not in use.
     fn copy_ended(&mut self, copy: CopyId, ended: &BlockCopy) {
         let BlockCopy { tenant, number, left, .. } = *ended;
         self.content.fetched.remove(&copy);

@@ -138,7 +138,7 @@ pub enum IoOp {
         socket: SocketId,
     },
     /// Waits until a descriptor that is no file can be read, or has ended: a signal of a guest, a
-    /// socket whose messages carry descriptors. Who waits reads it without waiting.
+    /// socket whose messages carry descriptors. It is then read without waiting.
     Await {
         /// What is waited for.
         source: Arc<OwnedFd>,

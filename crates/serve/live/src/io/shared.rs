@@ -1,6 +1,6 @@
 //! What another process shares: memory in files, and signals. Neither waits.
 //!
-//! That process is trusted in two things: not to make its files shorter, since who reads memory
+//! That process is trusted in two things: not to make its files shorter, since a read of memory
 //! beyond the end of its file is killed, and not to fill a signal up while it is raised.
 
 use super::IoError;
@@ -27,7 +27,7 @@ pub fn map_file(file: OwnedFd, offset: u64, bytes: u64) -> Result<MmapRegion, Io
     MmapRegion::from_file(FileOffset::new(file, offset), length).map_err(|_| IoError::INVALID)
 }
 
-/// New memory in a file that nobody can make shorter. Errors: the system's.
+/// New memory in a file that cannot be made shorter. Errors: the system's.
 pub fn new_memory(name: &str, bytes: u64) -> Result<OwnedFd, IoError> {
     let system = |error: rustix::io::Errno| IoError(error.raw_os_error());
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

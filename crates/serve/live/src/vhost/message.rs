@@ -139,7 +139,7 @@ pub struct RingAddresses {
     pub available: u64,
 }
 
-/// What a front end wants. Queues are numbers that nobody has checked.
+/// What a front end wants. Numbers of queues are unchecked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VhostRequest {
     /// The features of the device and the back end.

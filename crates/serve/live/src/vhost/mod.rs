@@ -387,7 +387,7 @@ impl VhostFrontEnd {
         session.filter(|session| session.serial == request.serial)
     }
 
-    /// A front end is let go. What it had under way is carried out, and answered to nobody.
+    /// A front end is let go. What it had under way is carried out without an answer.
     fn end_session(&mut self, tenant: usize) {
         let Some(mut session) = self.disks[tenant].session.take() else { return };
         session.close().iter().for_each(|kick| raise(kick));
@@ -628,7 +628,7 @@ impl<I: Io> FrontEnd<I> for VhostFrontEnd {
         let disk = &mut self.disks[tenant.index()];
         disk.is_closed = true;
         if let Some(listener) = disk.listener.take() {
-            // Who waits for it waits no more.
+            // That ends the wait for it.
             let _shut = shutdown(&listener.socket, Shutdown::Both);
         }
         self.due.push(tenant.index());

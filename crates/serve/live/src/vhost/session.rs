@@ -3,7 +3,7 @@
 //!
 //! The front end of vhost-user is the process that runs the guest's machine. It sends few and short
 //! messages; the guest's requests come by rings in its memory. A guest can write anything there at
-//! any time. What breaks the rules costs it the queue, or this connection, and nobody else
+//! any time. What breaks the rules costs it the queue, or this connection, and no other guest
 //! anything.
 
 use super::disk::{DiskRequest, feature};

@@ -345,7 +345,7 @@ fn messages_that_break_the_protocol_end_the_connection_and_no_other() {
         assert_eq!(server.front().connections(), 1);
         assert_eq!(other.write_block(&mut server, 1, 4), 0);
     }
-    // Half a message holds nobody up, and ends with its sender.
+    // Half a message holds no other guest up, and ends with its sender.
     let mut guest = RawGuest::connect(&server, 0);
     guest.send_raw(&[1, 0, 0, 0, 1], &[]);
     server.settle();
@@ -358,7 +358,7 @@ fn messages_that_break_the_protocol_end_the_connection_and_no_other() {
 /// Anything in rings, tables and messages: nothing panics, hangs or grows, and the other guest is
 /// served.
 #[test]
-fn a_guest_that_writes_anything_harms_nobody() {
+fn a_guest_that_writes_anything_harms_no_other() {
     let mut rng = Seed(14).derive("guests").rng();
     let mut server = DiskServer::new(14);
     let mut other = RawGuest::with_queues(&mut server, 1, 1);
