@@ -107,7 +107,6 @@ pub fn open_server(
         cleaning: plan.cleaning(),
         layout: laid_out.devices.clone(),
         volumes: volumes.iter().enumerate().map(served).collect(),
-        namespaces: [1, 2],
     };
     let mut server = BlockServer::open(io, parts, found).unwrap().0;
     server.cut_off(plan.cutoff());

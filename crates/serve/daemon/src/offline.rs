@@ -452,9 +452,6 @@ pub fn foreign_content(io: &mut impl Io, file: FileId) -> Result<Option<String>,
     Ok(unknown.map(str::to_owned))
 }
 
-/// What the eight highest bits of the log's tokens are.
-const NAMESPACE: u8 = 1;
-
 /// A log to which only records without content are appended.
 pub struct NoteLog {
     log: Log,
@@ -469,8 +466,7 @@ impl NoteLog {
         let (streams, user_streams, moved_streams) = (1, 1, 1);
         let settings =
             LogSettings { streams, user_streams, moved_streams, group_blocks, spare_segments };
-        let log =
-            Log::new(set.clone(), settings, found.segments.clone(), found.last_group, NAMESPACE);
+        let log = Log::new(set.clone(), settings, found.segments.clone(), found.last_group);
         NoteLog { log, version: Version::last(found.last_decision) }
     }
 

@@ -807,7 +807,6 @@ fn opened(
         cleaning: plan.cleaning(),
         layout: laid_out.devices.clone(),
         volumes,
-        namespaces: [Submitter::Log, Submitter::Blocks].map(Submitter::namespace),
     };
     let opened = BlockServer::open(io, parts, found);
     let (mut blocks, restored) = opened.map_err(|error| match error {

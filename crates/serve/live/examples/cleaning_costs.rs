@@ -86,7 +86,6 @@ fn served(
             bytes: raw_blocks(segments) * BLOCK,
             backing: volume,
         }],
-        namespaces: [1, 2],
     };
     Ok(BlockServer::open(sim, parts, found)?.0)
 }

@@ -106,7 +106,6 @@ impl World {
             cleaning: CleaningSettings::default(),
             layout: DeviceLayout::default(),
             volumes: volumes.collect(),
-            namespaces: [1, 2],
         };
         let (mut server, _) = BlockServer::open(&mut sim, parts, found)?;
         server.divide_by(Division::new(control, needs, INTERVAL_NS, 12));

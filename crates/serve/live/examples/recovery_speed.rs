@@ -107,7 +107,6 @@ fn start(io: &mut SystemIo, files: [FileId; 2], blocks: u64) -> Result<Times, Fa
         cleaning: CleaningSettings::default(),
         layout: DeviceLayout::default(),
         volumes: vec![volume],
-        namespaces: [1, 2],
     };
     let (server, restored) = BlockServer::open(io, parts, found)?;
     let all = began.elapsed().as_secs_f64();

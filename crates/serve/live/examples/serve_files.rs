@@ -66,7 +66,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         cleaning: CleaningSettings::default(),
         layout: DeviceLayout::default(),
         volumes: volumes.iter().zip(1..).map(|(volume, id)| served(volume, id)).collect(),
-        namespaces: [1, 2],
     };
     let (blocks, restored) = BlockServer::open(&mut io, parts, found)?;
     eprintln!("{restored:?}");

@@ -1375,10 +1375,7 @@ impl Engine {
             }
             Ok(state.backing_durable(tenant))
         })?;
-        match durable {
-            Some(durable) => durable.await.map(drop),
-            None => Ok(()),
-        }
+        durable.await.map(drop)
     }
 }
 
@@ -1466,9 +1463,8 @@ impl State {
 
     /// Reads a block from the log's device.
     pub(super) fn read_log(&mut self, place: Place) -> Pending {
-        let (id, op) = self.tasks.op();
-        self.content.log.read(&mut self.tasks, place, u64::from(id.0));
-        op
+        let log = &mut self.content.log;
+        self.tasks.call(|tasks, id| log.read(tasks, place, u64::from(id.0)))
     }
 
     /// The content of a copy was not where it was read.

@@ -72,8 +72,6 @@ pub struct ServerParts {
     pub layout: DeviceLayout,
     /// The volumes, by tenant.
     pub volumes: Vec<ServedVolume>,
-    /// What the eight highest bits of tokens are: of the log's, and of the server's own.
-    pub namespaces: [u8; 2],
 }
 
 /// Why a server cannot begin.
@@ -181,7 +179,7 @@ impl BlockServer {
     ) -> Result<(BlockServer, Restored), RestoreError> {
         check_parts(&parts)?;
         let ServerParts { cache, open, group_blocks, spare_segments, cleaning, layout, .. } = parts;
-        let (volumes, namespaces) = (parts.volumes, parts.namespaces);
+        let volumes = parts.volumes;
         let set = layout.applied(open.set.clone(), volumes.len())?;
         let refused = |error: cachewright_ftl::FtlError| RestoreError::Schemes(error.to_string());
         let settings = cleaning.log_settings(group_blocks, spare_segments).map_err(refused)?;
@@ -196,12 +194,12 @@ impl BlockServer {
         sync_backings(io, &served)?;
         let shift = block_bytes.trailing_zeros();
         let RecoveredLog { segments, last_group, last_decision, blocks, .. } = found;
-        let log = Log::new(set, settings, segments, last_group, namespaces[0]);
+        let log = Log::new(set, settings, segments, last_group);
         let clock = DecisionClock::new(io.now_ns());
         let decisions = Decisions::new(cache, shift, last_decision, clock);
         let tasks = Executor::default();
         let content = LogContent::new(log, streams, tasks.clone());
-        let mut server = BlockServer::new(decisions, content, served, shift, namespaces[1], tasks);
+        let mut server = BlockServer::new(decisions, content, served, shift, tasks);
         let restored = server.put_back(io, blocks, &open.superblock.volumes)?;
         server.state().bypass.arm(open);
         Ok((server, restored))
@@ -229,18 +227,15 @@ fn check_pool(
     if quota > max { Err(RestoreError::TooSmall { quota, max }) } else { Ok(()) }
 }
 
-/// Errors: too few spare segments, one namespace for two, more volumes than tenants have numbers.
+/// Errors: too few spare segments, more volumes than tenants have numbers.
 fn check_parts(parts: &ServerParts) -> Result<(), RestoreError> {
-    let ServerParts { open, spare_segments, volumes, namespaces, .. } = parts;
+    let ServerParts { open, spare_segments, volumes, .. } = parts;
     if open.superblock.bypassed.is_some() {
         return Err(RestoreError::Bypassed);
     }
     let wrong = |name, found, expected| Err(RestoreError::Parts { name, found, expected });
     if *spare_segments < MIN_SPARE {
         return wrong("spare_segments", *spare_segments as u64, "at least 3");
-    }
-    if namespaces[0] == namespaces[1] {
-        return wrong("namespaces", namespaces[1].into(), "one that differs from the log's");
     }
     // The last number is that of no tenant.
     if volumes.len() > usize::from(u16::MAX) {

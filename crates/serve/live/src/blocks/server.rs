@@ -20,6 +20,7 @@ use super::turns::Turns;
 use super::volumes::LossCounts;
 use super::volumes::Volumes;
 use crate::io::executor::{Event, Executor, Op, OpId, Signal};
+use crate::io::token::{Submitter, purpose};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
 use crate::log::{DeviceSet, LogEvent, SegmentId, SegmentUse};
 use cachewright_cache::Cache;
@@ -30,10 +31,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bit of a token from which on it says whose it is.
-const NAMESPACE_SHIFT: u32 = 56;
 /// The caller of syncs of the log that no procedure waits for: the number of no operation.
-const NOBODY: u64 = 1 << 32;
+const UNAWAITED: u64 = 1 << 32;
 /// What waits for a sync of a backing device before one is begun unasked.
 const BACKING_WAITING: usize = 512;
 /// Blocks that have left, not durably, before a sync of the log is begun unasked.
@@ -123,7 +122,6 @@ pub(super) struct State {
     pub is_closing: bool,
     /// The time when the owner called.
     pub now_ns: u64,
-    namespace: u64,
 }
 
 impl BlockServer {
@@ -133,10 +131,8 @@ impl BlockServer {
         mut content: LogContent,
         volumes: Volumes,
         block_shift: u32,
-        namespace: u8,
         tasks: Executor,
     ) -> BlockServer {
-        let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
         content.copies.reserve(&decisions.max_ids());
         let (changed, advanced, own) = (tasks.signal(), tasks.signal(), tasks.clone());
         let state = State {
@@ -166,7 +162,6 @@ impl BlockServer {
             sync_wanted: BTreeSet::new(),
             is_closing: false,
             now_ns: 0,
-            namespace,
         };
         BlockServer { engine: Engine(Rc::new(RefCell::new(state))), tasks: own }
     }
@@ -267,20 +262,19 @@ impl BlockServer {
 
     /// Whether an operation that is done is one of the server's.
     pub fn owns(&self, token: Token) -> bool {
-        let state = self.look();
-        state.content.log.owns(token)
-            || token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == state.namespace
+        matches!(Submitter::of(token), Some(Submitter::Log | Submitter::Blocks))
     }
 
     /// An operation of the server is done. [`BlockServer::advance`] is to be called after some.
     pub fn on_done(&mut self, io: &mut impl Io, done: Done) {
         let mut state = self.state();
         state.now_ns = io.now_ns();
-        if state.content.log.owns(done.token) {
+        if Submitter::of(done.token) == Some(Submitter::Log) {
             state.log_done(done);
         } else {
-            let id = OpId(done.token.0 as u32);
-            state.tasks.end_op(id, done.error.map_or(Ok(done.output), Err));
+            let (_, number) = purpose(done.token);
+            let result = done.error.map_or(Ok(done.output), Err);
+            state.tasks.end_op(OpId::new(number), result);
         }
         drop(state);
         self.settle();
@@ -426,7 +420,7 @@ impl State {
 
     /// Begins an operation on a backing device.
     pub fn submit(&mut self, op: IoOp) -> Op {
-        self.tasks.submit(self.namespace, op)
+        self.tasks.begin_op(op)
     }
 
     /// What waits for content, for a block to leave or for a failure looks again.
@@ -451,7 +445,7 @@ impl State {
                     self.content.copies.settle(group);
                     reach(&mut self.durable, group);
                 }
-                LogEvent::Synced(NOBODY, _) => {}
+                LogEvent::Synced(UNAWAITED, _) => {}
                 LogEvent::Synced(caller, result) => {
                     let result = result.map(|()| Output::Nothing).map_err(|_| IoError::IO);
                     self.tasks.end_op(OpId(caller as u32), result);
@@ -470,28 +464,24 @@ impl State {
 
     /// Begins a sync of the log: it ends when all that was appended so far is durable.
     pub fn begin_log_sync(&mut self) -> Op {
-        let (id, op) = self.tasks.op();
-        self.content.log.sync(&mut self.tasks, u64::from(id.0));
-        op
+        let log = &mut self.content.log;
+        self.tasks.call(|tasks, id| log.sync(tasks, u64::from(id.0)))
     }
 
-    /// Makes durable what was appended to the log; nobody waits for it.
+    /// Makes durable what was appended to the log; no procedure waits for it.
     pub fn sync_log_unasked(&mut self) {
-        self.content.log.sync(&mut self.tasks, NOBODY);
+        self.content.log.sync(&mut self.tasks, UNAWAITED);
         self.log_synced = self.content.log.last_group();
     }
 
-    /// What ends when all that was written to a backing device is durable; nothing if it is.
-    pub fn backing_durable(&mut self, tenant: TenantId) -> Option<Op> {
-        let (id, op) = self.tasks.op();
-        match self.volumes.backing_mut(tenant).wait(id) {
-            None => Some(op),
-            Some(id) => {
-                drop(op);
-                self.tasks.end_op(id, Ok(Output::Nothing));
-                None
+    /// What ends when all that was written to a backing device is durable.
+    pub fn backing_durable(&mut self, tenant: TenantId) -> Op {
+        let backing = self.volumes.backing_mut(tenant);
+        self.tasks.call(|tasks, id| {
+            if let Some(id) = backing.wait(id) {
+                tasks.end_op(id, Ok(Output::Nothing));
             }
-        }
+        })
     }
 
     /// Begins syncs that something waits for.

@@ -5,6 +5,7 @@
 //! such as a volume that is added, wait beside what is under way; what that brings meanwhile is
 //! kept in order for its owner.
 
+use super::token::{Submitter, purpose};
 use super::{ALIGNMENT, Buffer, Done, FileId, Io, IoError, IoOp, Output, Token};
 use std::sync::Arc;
 
@@ -126,9 +127,6 @@ pub fn write(
     run(io, syncs).into_iter().try_for_each(|result| result.map(drop))
 }
 
-/// The eight highest bits of operations aside: no other operation has them.
-const ASIDE: u64 = 0xfe << 56;
-
 /// Carries operations out beside those that are under way.
 pub struct Aside<'a, I> {
     io: &'a mut I,
@@ -150,8 +148,7 @@ impl<'a, I: Io> Aside<'a, I> {
 
 impl<I: Io> Io for Aside<'_, I> {
     fn submit(&mut self, token: Token, op: IoOp) {
-        debug_assert!(token.0 < ASIDE, "tokens of operations aside are small");
-        self.io.submit(Token(ASIDE | token.0), op);
+        self.io.submit(Submitter::Aside.token(0, token.0 as usize), op);
     }
 
     fn wait(&mut self, done: &mut Vec<Done>) {
@@ -162,8 +159,9 @@ impl<I: Io> Io for Aside<'_, I> {
                 return;
             }
             for found in self.done.drain(..) {
-                match found.token.0 & ASIDE == ASIDE {
-                    true => done.push(Done { token: Token(found.token.0 & !ASIDE), ..found }),
+                let (_, number) = purpose(found.token);
+                match Submitter::of(found.token) == Some(Submitter::Aside) {
+                    true => done.push(Done { token: Token(number as u64), ..found }),
                     false => self.others.push(found),
                 }
             }

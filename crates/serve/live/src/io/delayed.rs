@@ -4,11 +4,9 @@
 //! operations are for. Units: nanoseconds. Operations wait side by side: it is a delay and no
 //! bandwidth. Without delays nothing is held.
 
+use super::token::{Submitter, purpose};
 use super::{Done, FileId, Io, IoOp, Token};
 use slab::Slab;
-
-/// Where the tokens of delays begin: no other operation has such a one.
-const DELAYS: u64 = 0xff << 56;
 
 /// Carries operations out by another sibling, those of some files later.
 pub struct Delayed<I> {
@@ -42,8 +40,9 @@ impl<I: Io> Delayed<I> {
     fn take(&mut self, done: &mut Vec<Done>) -> bool {
         let mut taken = false;
         for found in self.done.drain(..) {
-            let held = found.token.0.checked_sub(DELAYS);
-            match held.and_then(|index| self.held.try_remove(index as usize)) {
+            let is_delay = Submitter::of(found.token) == Some(Submitter::Delay);
+            let (_, index) = purpose(found.token);
+            match is_delay.then(|| self.held.try_remove(index)).flatten() {
                 Some((token, op)) => self.io.submit(token, op),
                 None => {
                     taken = true;
@@ -65,7 +64,7 @@ impl<I: Io> Io for Delayed<I> {
             Some((_, delay_ns)) => {
                 let at_ns = self.io.now_ns() + delay_ns;
                 let index = self.held.insert((token, op));
-                self.io.submit(Token(DELAYS + index as u64), IoOp::Timer { at_ns });
+                self.io.submit(Submitter::Delay.token(0, index), IoOp::Timer { at_ns });
             }
             None => self.io.submit(token, op),
         }

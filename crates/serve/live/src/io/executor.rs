@@ -1,7 +1,7 @@
 //! Procedures over [`Io`](super::Io): each begins operations, waits for them, and goes on.
 //!
-//! An [`Executor`] holds the procedures of one thread. What is under way is carried out by whoever
-//! owns the `Io`: it takes the operations that procedures have begun ([`Executor::take_ops`]),
+//! An [`Executor`] holds the procedures of one thread. The owner of the `Io` carries out what is
+//! under way: it takes the operations that procedures have begun ([`Executor::take_ops`]),
 //! submits them, says what has come of each ([`Executor::end_op`]), and lets the procedures go on
 //! ([`Executor::run`]).
 //!
@@ -14,6 +14,7 @@
 //! - **Dropping.** An [`Op`] that is dropped goes on; what it brings is dropped when it is done.
 //!   [`Executor::clear`] drops all procedures where they wait: what they have begun goes on.
 
+use super::token::Submitter;
 use super::{Io, IoError, IoOp, Output, Submit, Token};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -42,9 +43,9 @@ struct Task {
 enum OpState {
     /// It is under way; this procedure waits for it.
     UnderWay(TaskId),
-    /// It is done, and nobody has looked yet.
+    /// It is done, and its result has not been taken.
     Done(Result<Output, IoError>),
-    /// Nobody waits for it any more.
+    /// Its result is not wanted any more.
     Dropped,
 }
 
@@ -141,18 +142,20 @@ impl Executor {
         drop(tasks);
     }
 
-    /// An operation that is begun otherwise, under a number: [`Executor::end_op`] says when it is
-    /// done.
-    pub fn op(&self) -> (OpId, Op) {
-        let id = OpId::new(self.0.ops.borrow_mut().insert(OpState::UnderWay(TaskId::NONE)));
-        (id, Op { core: self.0.clone(), id })
+    /// Begins an operation.
+    pub fn begin_op(&self, op: IoOp) -> Op {
+        self.call(|tasks, id| {
+            let token = Submitter::Blocks.token(0, id.index());
+            tasks.0.begun.borrow_mut().push((token, op));
+        })
     }
 
-    /// Begins an operation; its token is its number and `bits`, which others do not have.
-    pub fn submit(&self, bits: u64, op: IoOp) -> Op {
-        let (id, waiting) = self.op();
-        self.0.begun.borrow_mut().push((Token(bits | u64::from(id.0)), op));
-        waiting
+    /// Has something else begin an operation, under this number: [`Executor::end_op`] says when it
+    /// is done.
+    pub fn call(&self, begin: impl FnOnce(&mut Executor, OpId)) -> Op {
+        let id = OpId::new(self.0.ops.borrow_mut().insert(OpState::UnderWay(TaskId::NONE)));
+        begin(&mut self.clone(), id);
+        Op { core: self.0.clone(), id }
     }
 
     /// An operation is done. One that is not known is none of this executor.
@@ -353,13 +356,14 @@ impl Signal {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a failed test may panic
 mod tests {
+    use super::super::token::purpose;
     use super::*;
     use crate::io::sim::{Sim, SimFile};
     use crate::io::{Buffer, Done, FileId};
     use cachewright_types::Seed;
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    const BITS: u64 = 7 << 56;
     const PAGE: u64 = 4096;
 
     /// Lets procedures and the simulation go on until nothing is under way.
@@ -373,8 +377,8 @@ mod tests {
                 return;
             }
             for Done { token, output, error } in done.drain(..) {
-                let id = OpId((token.0 & !BITS) as u32);
-                tasks.end_op(id, error.map_or(Ok(output), Err));
+                let (_, id) = purpose(token);
+                tasks.end_op(OpId::new(id), error.map_or(Ok(output), Err));
             }
         }
     }
@@ -386,10 +390,10 @@ mod tests {
     /// Writes a page, makes it durable, and reads it again; returns what was read.
     async fn write_and_read(tasks: Executor, file: FileId, number: u64) -> u8 {
         let (offset, buffer) = (number * PAGE, page(number as u8));
-        tasks.submit(BITS, IoOp::Write { file, offset, buffer }).await.unwrap();
-        tasks.submit(BITS, IoOp::Sync { file }).await.unwrap();
+        tasks.begin_op(IoOp::Write { file, offset, buffer }).await.unwrap();
+        tasks.begin_op(IoOp::Sync { file }).await.unwrap();
         let buffer = Buffer::zeroed(PAGE as usize);
-        match tasks.submit(BITS, IoOp::Read { file, offset, buffer }).await.unwrap() {
+        match tasks.begin_op(IoOp::Read { file, offset, buffer }).await.unwrap() {
             Output::Buffer(data, _) => data[0],
             other => panic!("{other:?}"),
         }
@@ -415,7 +419,7 @@ mod tests {
 
     #[test]
     fn procedures_go_on_side_by_side_and_a_seed_gives_their_order() {
-        let mut orders = Vec::new();
+        let mut orders = BTreeSet::new();
         for seed in 0..20 {
             let ended = side_by_side(seed);
             assert_eq!(ended, side_by_side(seed), "seed {seed}");
@@ -423,9 +427,8 @@ mod tests {
                 ended.len() == 40
                     && ended.iter().all(|(number, found)| *number == u64::from(*found))
             );
-            orders.push(ended);
+            orders.insert(ended);
         }
-        orders.dedup();
         assert!(orders.len() > 10, "operations end in another order for another seed");
     }
 
@@ -476,14 +479,14 @@ mod tests {
     fn what_is_dropped_goes_on_and_its_number_is_used_again() {
         let (tasks, mut sim) = (Executor::default(), Sim::new(Seed(5)));
         let file = sim.add_file(SimFile::new(8 * PAGE));
-        drop(tasks.submit(BITS, IoOp::Write { file, offset: 0, buffer: page(9) }));
+        drop(tasks.begin_op(IoOp::Write { file, offset: 0, buffer: page(9) }));
         drive(&tasks, &mut sim);
         assert!(tasks.0.ops.borrow().is_empty());
         let (own, read) = (tasks.clone(), Rc::new(Cell::new(0)));
         let found = read.clone();
         tasks.spawn(async move {
             let buffer = Buffer::zeroed(PAGE as usize);
-            let read = own.submit(BITS, IoOp::Read { file, offset: 0, buffer });
+            let read = own.begin_op(IoOp::Read { file, offset: 0, buffer });
             assert_eq!(read.id, OpId(0), "its number is free again");
             if let Ok(Output::Buffer(data, _)) = read.await {
                 found.set(data[0]);
@@ -516,13 +519,13 @@ mod tests {
     #[test]
     fn an_operation_that_fails_says_why() {
         let tasks = Executor::default();
-        let (id, op) = tasks.op();
-        let seen = Rc::new(Cell::new(None));
+        let (seen, mut number) = (Rc::new(Cell::new(None)), OpId::NONE);
+        let op = tasks.call(|_, id| number = id);
         let found = seen.clone();
         tasks.spawn(async move { found.set(op.await.err()) });
         tasks.run();
         assert_eq!(seen.get(), None);
-        tasks.end_op(id, Err(IoError::NO_SPACE));
+        tasks.end_op(number, Err(IoError::NO_SPACE));
         tasks.run();
         assert_eq!(seen.get(), Some(IoError::NO_SPACE));
     }

@@ -1,7 +1,6 @@
 //! Whose operation a token names. Only this file divides the bits of a token among the parts of a
 //! server, which all wait on one [`super::Io`]: the eight highest bits name the part, the next
-//! eight say what the operation is for, and the others are a number. The log and the blocks divide
-//! what is below the highest eight by themselves.
+//! eight say what the operation is for, and the others are a number.
 
 use super::Token;
 
@@ -19,26 +18,27 @@ pub enum Submitter {
     Nbd,
     /// The front end for guests with virtio disks.
     VhostUser,
+    /// Rare changes that are waited for beside what is under way.
+    Aside,
+    /// Delays of files that are to answer later than they do.
+    Delay,
 }
 
 const SUBMITTER_SHIFT: u32 = 56;
 const PURPOSE_SHIFT: u32 = 48;
 
 impl Submitter {
-    const ALL: [Submitter; 5] = [
+    const ALL: [Submitter; 7] = [
         Submitter::Log,
         Submitter::Blocks,
         Submitter::Driver,
         Submitter::Nbd,
         Submitter::VhostUser,
+        Submitter::Aside,
+        Submitter::Delay,
     ];
 
-    /// The part's number, as the log and the blocks take it.
-    pub const fn namespace(self) -> u8 {
-        self as u8
-    }
-
-    /// The name of an operation for this purpose, of a connection, a queue or whatever has this
+    /// The name of an operation for this purpose, of the connection, queue or device with this
     /// number.
     pub const fn token(self, purpose: u8, number: usize) -> Token {
         let (submitter, purpose) = (self as u64, purpose as u64);
@@ -70,6 +70,6 @@ mod tests {
                 assert_eq!((Submitter::of(token), purpose(token)), (Some(submitter), (code, 40)));
             }
         }
-        assert_eq!([0, 6, 254, 255].map(|top| Submitter::of(Token(top << 56))), [None; 4]);
+        assert_eq!([0, 8, 254, 255].map(|top| Submitter::of(Token(top << 56))), [None; 4]);
     }
 }

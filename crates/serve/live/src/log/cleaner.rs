@@ -10,7 +10,7 @@
 use super::devices::{Place, SegmentId, WritePoint};
 use super::format::{FooterRecord, LogRecordKind, Version, VolumeId, data_checksum};
 use super::writer::{Appended, Content, Log, LogEntry, LogError, SegmentUse};
-use crate::io::executor::{Executor, Op};
+use crate::io::executor::{Executor, Op, OpId};
 use crate::io::{Buffer, IoError, Output};
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -127,9 +127,7 @@ struct Victim {
 /// Cleans a sealed segment. Errors: see [`CleaningError`].
 pub async fn clean(site: &impl CleaningSite, id: SegmentId) -> Result<(), CleaningError> {
     let footer = site.with(|log, tasks, _| {
-        let (caller, op) = tasks.op();
-        log.read_footer(tasks, id, u64::from(caller.0));
-        op
+        tasks.call(|tasks, caller| log.read_footer(tasks, id, u64::from(caller.0)))
     });
     let records = match footer.await {
         Ok(Output::Buffer(bytes, _)) => site.with(|log, _, _| log.records(id, &bytes)),
@@ -168,11 +166,8 @@ pub async fn clean(site: &impl CleaningSite, id: SegmentId) -> Result<(), Cleani
             return Err(CleaningError::Ended);
         }
     }
-    let synced = site.with(|log, tasks, _| {
-        let (caller, op) = tasks.op();
-        log.sync(tasks, u64::from(caller.0));
-        op
-    });
+    let synced =
+        site.with(|log, tasks, _| tasks.call(|tasks, caller| log.sync(tasks, u64::from(caller.0))));
     // Without that a record may be missing that takes content away: no segment is emptied.
     synced.await.map_err(|error| CleaningError::Log(LogError::Failed(error)))?;
     site.with(|log, tasks, _| log.empty(tasks, id));
@@ -221,9 +216,10 @@ impl Victim {
                         forgotten.push(placed);
                     }
                     ContentStanding::Clean | ContentStanding::Dirty => {
-                        let (caller, op) = tasks.op();
-                        log.read(tasks, place, u64::from(caller.0));
-                        reads.push((placed, op));
+                        let begin = |tasks: &mut Executor, caller: OpId| {
+                            log.read(tasks, place, u64::from(caller.0));
+                        };
+                        reads.push((placed, tasks.call(begin)));
                     }
                 }
             } else if owner.may_return(record.volume, record.blocks())

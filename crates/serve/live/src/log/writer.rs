@@ -12,6 +12,7 @@ use super::format::{
     Footer, FooterRecord, GROUP_RECORDS, GroupHeader, Home, LogRecord, LogRecordKind, PAGE,
     SegmentHeader, SegmentState, Version, VolumeId, data_checksum,
 };
+use crate::io::token::{Submitter, purpose};
 use crate::io::{Buffer, Done, IoError, IoOp, Output, SpareBuffers, Submit, Token};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -81,7 +82,6 @@ pub struct Log {
     /// Memory for blocks that are read.
     blocks: SpareBuffers,
     failure: LogFailure,
-    tokens: LogTokens,
     /// Blocks that were written and not moved, as far as the owner has said so.
     clock: u64,
 }
@@ -89,14 +89,13 @@ pub struct Log {
 const KEPT_BLOCKS: usize = 256; // Their memory is kept for the next reads.
 
 impl Log {
-    /// A log with these segments, whose groups up to `last_group` are durable. The eight highest
-    /// bits of its tokens are `namespace`.
+    /// A log with these segments, whose groups up to `last_group` are durable. Its operations are
+    /// those of [`Submitter::Log`].
     pub fn new(
         set: DeviceSet,
         settings: LogSettings,
         mut segments: Segments,
         last_group: u64,
-        namespace: u8,
     ) -> Log {
         let devices = set.files().len();
         let clock = segments.date(set.max_blocks().into());
@@ -112,7 +111,6 @@ impl Log {
             full: Vec::new(),
             blocks: SpareBuffers::new(KEPT_BLOCKS),
             failure: LogFailure::default(),
-            tokens: LogTokens::new(namespace),
             clock,
         }
     }
@@ -253,7 +251,7 @@ impl Log {
         let page = self.set.page(segment, first_page);
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer: memory.clone() };
         self.in_flight.submit(InFlightGroup { number, segment, first_page, memory, done: false });
-        io.submit(self.tokens.token(LogPurpose::Group(number)), op);
+        io.submit(LogPurpose::Group(number).token(), op);
     }
 
     /// Hands all open groups to their devices.
@@ -280,7 +278,7 @@ impl Log {
         let start = self.set.page(segment, page);
         let buffer = self.blocks.take(self.set.block_bytes());
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
-        io.submit(self.tokens.token(LogPurpose::Read(caller)), op);
+        io.submit(LogPurpose::Read(caller).token(), op);
     }
 
     /// Memory of a block is used again.
@@ -293,7 +291,7 @@ impl Log {
         let start = self.set.page(segment, self.set.footer_page());
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
-        io.submit(self.tokens.token(LogPurpose::Read(caller)), op);
+        io.submit(LogPurpose::Read(caller).token(), op);
     }
 
     /// The records of a sealed segment, if these bytes are its own footer, and whole.
@@ -322,17 +320,12 @@ impl Log {
         let page = self.set.page(segment, 0);
         let buffer = Arc::new(Buffer::padded(&header.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.tokens.token(LogPurpose::Emptied(segment)), op);
-    }
-
-    /// Whether an operation that is done is one of the log's.
-    pub fn owns(&self, token: Token) -> bool {
-        self.tokens.owns(token)
+        io.submit(LogPurpose::Emptied(segment).token(), op);
     }
 
     /// An operation of the log is done.
     pub fn on_done(&mut self, io: &mut impl Submit, done: Done, events: &mut Vec<LogEvent>) {
-        let Some(purpose) = self.tokens.purpose(done.token) else { return };
+        let Some(purpose) = LogPurpose::of(done.token) else { return };
         if let LogPurpose::Read(caller) = purpose
             && let Output::Buffer(buffer, _) = done.output
         {
@@ -370,7 +363,7 @@ impl Log {
         let devices = self.syncs.begin(self.in_flight.written(), also);
         for device in devices {
             let file = self.set.files()[device];
-            io.submit(self.tokens.token(LogPurpose::Sync(device)), IoOp::Sync { file });
+            io.submit(LogPurpose::Sync(device).token(), IoOp::Sync { file });
         }
         let synced = self.syncs.end_round();
         self.round_is_over(io, synced, events);
@@ -495,7 +488,7 @@ impl Log {
         let page = self.set.page(segment, self.set.footer_page());
         let buffer = Arc::new(Buffer::padded(&footer.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.tokens.token(LogPurpose::Footer(segment)), op);
+        io.submit(LogPurpose::Footer(segment).token(), op);
     }
 
     /// The device that failed, in the order of the set, if one has.
@@ -1282,11 +1275,6 @@ impl Segments {
     }
 }
 
-/// Bits of a token that say what it is for.
-const PURPOSE_SHIFT: u32 = 52;
-/// Bits of a token that belong to the owner.
-const NAMESPACE_SHIFT: u32 = 56;
-
 /// What the token of an operation says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogPurpose {
@@ -1302,46 +1290,28 @@ enum LogPurpose {
     Emptied(SegmentId),
 }
 
-/// The tokens of one log.
-#[derive(Clone, Copy, Debug)]
-struct LogTokens {
-    namespace: u64,
-}
-
-impl LogTokens {
-    /// Tokens whose eight highest bits are `namespace`.
-    fn new(namespace: u8) -> LogTokens {
-        LogTokens { namespace: u64::from(namespace) << NAMESPACE_SHIFT }
-    }
-
-    /// Whether a token is one of these.
-    fn owns(self, token: Token) -> bool {
-        token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == self.namespace
-    }
-
-    /// The token of an operation.
-    fn token(self, purpose: LogPurpose) -> Token {
-        let (code, value) = match purpose {
-            LogPurpose::Group(number) => (0_u64, number),
-            LogPurpose::Sync(device) => (1, device as u64),
-            LogPurpose::Read(caller) => (2, caller),
-            LogPurpose::Footer(segment) => (3, u64::from(segment.0)),
-            LogPurpose::Emptied(segment) => (4, u64::from(segment.0)),
+impl LogPurpose {
+    /// The token of an operation for it.
+    fn token(self) -> Token {
+        let (code, number) = match self {
+            LogPurpose::Group(number) => (0, number as usize),
+            LogPurpose::Sync(device) => (1, device),
+            LogPurpose::Read(caller) => (2, caller as usize),
+            LogPurpose::Footer(segment) => (3, segment.index()),
+            LogPurpose::Emptied(segment) => (4, segment.index()),
         };
-        let value = value & ((1 << PURPOSE_SHIFT) - 1);
-        Token(self.namespace | code << PURPOSE_SHIFT | value)
+        Submitter::Log.token(code, number)
     }
 
-    /// What a token is for.
-    fn purpose(self, token: Token) -> Option<LogPurpose> {
-        let value = token.0 & ((1 << PURPOSE_SHIFT) - 1);
-        let segment = SegmentId(value as u32);
-        match token.0 >> PURPOSE_SHIFT & 0xf {
-            0 => Some(LogPurpose::Group(value)),
-            1 => Some(LogPurpose::Sync(value as usize)),
-            2 => Some(LogPurpose::Read(value)),
-            3 => Some(LogPurpose::Footer(segment)),
-            4 => Some(LogPurpose::Emptied(segment)),
+    /// What a token of the log is for.
+    fn of(token: Token) -> Option<LogPurpose> {
+        let (code, number) = purpose(token);
+        match code {
+            0 => Some(LogPurpose::Group(number as u64)),
+            1 => Some(LogPurpose::Sync(number)),
+            2 => Some(LogPurpose::Read(number as u64)),
+            3 => Some(LogPurpose::Footer(SegmentId::new(number))),
+            4 => Some(LogPurpose::Emptied(SegmentId::new(number))),
             _ => None,
         }
     }
@@ -1513,7 +1483,6 @@ mod tests {
 
     #[test]
     fn a_token_says_what_it_is_for() {
-        let tokens = LogTokens::new(9);
         let segment = SegmentId(77);
         for purpose in [
             LogPurpose::Group(1 << 40),
@@ -1522,10 +1491,10 @@ mod tests {
             LogPurpose::Footer(segment),
             LogPurpose::Emptied(segment),
         ] {
-            let token = tokens.token(purpose);
-            assert_eq!(tokens.purpose(token), Some(purpose));
-            assert!(tokens.owns(token) && !LogTokens::new(8).owns(token));
+            let token = purpose.token();
+            assert_eq!(LogPurpose::of(token), Some(purpose));
+            assert_eq!(Submitter::of(token), Some(Submitter::Log));
         }
-        assert_eq!(tokens.purpose(Token(9 << 56 | 6 << 52)), None);
+        assert_eq!(LogPurpose::of(Submitter::Log.token(6, 0)), None);
     }
 }

@@ -224,7 +224,6 @@ pub fn parts(
         cleaning: setting.cleaning.clone(),
         layout: setting.device_layout(),
         volumes: setting.served.iter().map(volume).collect(),
-        namespaces: [1, 2],
     };
     Some((parts, found))
 }

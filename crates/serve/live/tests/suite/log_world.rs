@@ -5,6 +5,7 @@
 
 use cachewright_live::io::executor::{Executor, OpId, Signal};
 use cachewright_live::io::sim::{Sim, SimFile};
+use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{FileId, Io, IoError, Output, batch};
 use cachewright_live::log::format::{
     LogRecordKind, SetId, Version, Volume, VolumeId, data_checksum,
@@ -188,7 +189,7 @@ impl World {
         };
         let live = found.blocks.iter().map(live).collect();
         let blocks = Blocks { live, decision: found.last_decision };
-        let log = Log::new(set.set.clone(), settings, found.segments, found.last_group, 1);
+        let log = Log::new(set.set.clone(), settings, found.segments, found.last_group);
         let tasks = Executor::default();
         let durable = tasks.signal();
         let shared = Rc::new(RefCell::new((log, blocks)));
@@ -359,7 +360,7 @@ impl World {
         self.sim.wait(&mut done);
         let (mut events, mut tasks) = (Vec::new(), self.tasks.clone());
         for done in done {
-            assert!(self.log().owns(done.token));
+            assert_eq!(Submitter::of(done.token), Some(Submitter::Log));
             self.log().on_done(&mut tasks, done, &mut events);
         }
         self.take(events);

@@ -99,7 +99,6 @@ impl Shape {
             cleaning: self.cleaning.clone(),
             layout: DeviceLayout::default(),
             volumes,
-            namespaces: [1, 2],
         };
         let (mut server, _) = BlockServer::open(&mut sim, parts, found).unwrap();
         if self.is_bounded {
