@@ -20,8 +20,8 @@ use super::request::{
 };
 use super::server::{Engine, Procedure, State};
 use super::turns::Turn;
+use crate::io::Buffer;
 use crate::io::executor::{Begun, Event};
-use crate::io::{Buffer, IoOp};
 use crate::log::format::{Version, VolumeId};
 use cachewright_cache::{Move, WriteMode};
 use cachewright_types::measure::LossReason;
@@ -743,7 +743,7 @@ impl Engine {
             let procedure = async move {
                 match buffer {
                     Some(buffer) => engine.write_backing(tenant, start, buffer).await,
-                    None => engine.write_hole(tenant, start..start + bytes).await,
+                    None => engine.zero_backing(tenant, start..start + bytes).await,
                 }
             };
             self.with(|state| state.tasks.begin(procedure))
@@ -764,11 +764,7 @@ impl Engine {
 
     /// Makes durable what was written to a backing device, and tells the log.
     pub(super) async fn sync_backing(self, tenant: TenantId) {
-        let synced = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            state.submit(IoOp::Sync { file })
-        });
-        let synced = synced.await;
+        let synced = self.sync_device(tenant).await;
         self.with(|state| {
             state.volumes.backing_mut(tenant).sync_is_over();
             if synced.is_err() {

@@ -25,6 +25,7 @@ mod cleaning;
 mod content;
 mod copies;
 mod decisions;
+mod device;
 mod division;
 mod evict;
 mod layout;

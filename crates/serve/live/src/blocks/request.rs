@@ -14,15 +14,16 @@
 //! - these conditions are about what was decided before, so that they come true whatever is decided
 //!   later.
 
-use super::backing::Settled;
+use super::backing::{Backing, Settled};
 use super::content::{LogBlock, LogContent};
 use super::copies::{ContentOrigin, CopyId, StoredBlock};
 use super::decisions::RequestTiming;
+use super::evict::Leavings;
 use super::server::{Engine, Procedure, State};
 use super::turns::Turn;
 use super::volumes::covered;
-use crate::io::executor::{Begun, Event, Op as Pending};
-use crate::io::{ALIGNMENT, Buffer, IoError, IoOp, Output};
+use crate::io::executor::{Begun, Event, Op as Pending, OpId};
+use crate::io::{ALIGNMENT, Buffer, IoError, Output};
 use crate::log::Place;
 use crate::log::format::Version;
 use cachewright_cache::{Cached, Move, Plan, WriteMode};
@@ -30,7 +31,6 @@ use cachewright_types::measure::LossReason;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers, whole_block_numbers};
 use slab::Slab;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -378,6 +378,15 @@ pub(super) struct Fetch {
     done: Event,
 }
 
+/// Bytes of the backing device that are changed, by a decision.
+pub(super) struct BackingChange {
+    bytes: Range<u64>,
+    decision: u64,
+    turn: Turn,
+    /// It ends the change.
+    done: Event,
+}
+
 /// What is to be done for a request.
 pub(super) enum Job {
     /// Cached blocks are read.
@@ -388,10 +397,10 @@ pub(super) enum Job {
     Fetch(Fetch, u64),
     /// Bytes are read from the backing device alone.
     ReadRound(Range<u64>, Turn),
-    /// Bytes are written to the backing device, by a decision.
-    WriteRound(Range<u64>, Turn, Event, u64),
-    /// The whole blocks of a range are trimmed or zeroed, by a decision.
-    Clear(Range<u64>, Turn, Event, u64),
+    /// Bytes are written to the backing device.
+    WriteRound(BackingChange),
+    /// The whole blocks of a range are trimmed or zeroed.
+    Clear(BackingChange),
     /// What was written to the log is made durable.
     SyncLog,
     /// What was written to the backing device is made durable.
@@ -706,7 +715,7 @@ impl State {
             turn.wait_for(self.content.copies.filling(copy));
             turn.wait_for(self.content.copies.writing(copy));
         }
-        Job::WriteRound(bytes, turn, done, self.decisions.made())
+        Job::WriteRound(BackingChange { bytes, decision: self.decisions.made(), turn, done })
     }
 
     /// The request's range is trimmed or zeroed on the backing device.
@@ -716,7 +725,8 @@ impl State {
             let blocks = block_numbers(start, end - start, self.block_shift);
             let done = self.tasks.event();
             let turn = self.turns.clear(purpose.tenant, &blocks, &done);
-            jobs.push(Job::Clear(start..end, turn, done, self.decisions.made()));
+            let (bytes, decision) = (start..end, self.decisions.made());
+            jobs.push(Job::Clear(BackingChange { bytes, decision, turn, done }));
         }
     }
 }
@@ -759,12 +769,8 @@ impl Engine {
             Job::Write(blocks, decision) => self.write_cached(open, blocks, decision).await,
             Job::Fetch(fetch, decision) => self.fetch(open, fetch, decision).await,
             Job::ReadRound(bytes, turn) => self.read_round(open, bytes, turn).await,
-            Job::WriteRound(bytes, turn, done, decision) => {
-                self.write_round(open, bytes, turn, done, decision).await
-            }
-            Job::Clear(bytes, turn, done, decision) => {
-                self.clear(open, bytes, turn, done, decision).await
-            }
+            Job::WriteRound(change) => self.write_round(open, change).await,
+            Job::Clear(change) => self.clear(open, change).await,
             Job::SyncLog => {
                 let tenant = self.with(|state| state.tenant_of_request(open));
                 self.sync_log(tenant).await.is_ok()
@@ -894,16 +900,7 @@ impl Engine {
     ) -> Result<(u64, Buffer), IoError> {
         let align = ALIGNMENT as u64;
         let (start, end) = (bytes.start / align * align, bytes.end.next_multiple_of(align));
-        let op = self.with(|state| {
-            let end = end.min(state.volumes.bytes(tenant));
-            let buffer = Buffer::zeroed((end - start) as usize);
-            let file = state.volumes.backing(tenant).file();
-            state.submit(IoOp::Read { file, offset: start, buffer })
-        });
-        match op.await? {
-            Output::Buffer(data, _) => Ok((start, data)),
-            _ => Err(IoError::IO),
-        }
+        Ok((start, self.read_device(tenant, start..end).await?))
     }
 
     /// Fetches blocks from the backing device, serves the request and puts them into the log. They
@@ -955,26 +952,34 @@ impl Engine {
 
     /// Reads bytes of a backing device for a request, which takes its own of them.
     async fn read_for(&self, open: OpenId, tenant: TenantId, bytes: Range<u64>) -> Option<Buffer> {
-        self.with(|state| state.begin_behind(open));
-        let read = self.read_backing(tenant, bytes).await;
-        self.with(|state| {
-            state.end_behind(open);
-            match read {
-                Ok((start, data)) => {
-                    if let Some(request) = state.open.get(open) {
-                        request.take(start, &data);
-                    }
-                    Some(data)
+        let read = self.behind_cache(open, self.read_backing(tenant, bytes)).await;
+        self.with(|state| match read {
+            Ok((start, data)) => {
+                if let Some(request) = state.open.get(open) {
+                    request.take(start, &data);
                 }
-                Err(error) => {
-                    // A page that cannot be read is one page: the rest of the volume is served on.
-                    if !error.is_of_pages() {
-                        state.fail_volume(tenant);
-                    }
-                    None
+                Some(data)
+            }
+            Err(error) => {
+                // A page that cannot be read is one page: the rest of the volume is served on.
+                if !error.is_of_pages() {
+                    state.fail_volume(tenant);
                 }
+                None
             }
         })
+    }
+
+    /// Does something for a request on its backing device, and notes the time of that.
+    async fn behind_cache<T>(&self, open: OpenId, work: impl Future<Output = T>) -> T {
+        let times = |state: &mut State, note: fn(&mut RequestTimes, u64)| {
+            let now_ns = state.now_ns;
+            state.open.get(open).into_iter().for_each(|open| note(&mut open.times, now_ns));
+        };
+        self.with(|state| times(state, RequestTimes::begin));
+        let done = work.await;
+        self.with(|state| times(state, RequestTimes::end));
+        done
     }
 
     /// Writes cached blocks, in their order: whole, or over what they hold.
@@ -1043,19 +1048,11 @@ impl Engine {
     }
 
     /// Writes bytes to the backing device, round the cache or beside it.
-    async fn write_round(
-        &self,
-        open: OpenId,
-        bytes: Range<u64>,
-        turn: Turn,
-        done: Event,
-        decision: u64,
-    ) -> bool {
+    async fn write_round(&self, open: OpenId, change: BackingChange) -> bool {
         let tenant = self.with(|state| state.tenant_of_request(open));
-        let mut is_well = turn.come().await;
-        if is_well {
-            is_well = self.write_round_in_turn(open, tenant, &bytes, decision).await;
-        }
+        let is_well =
+            change.turn.come().await && self.write_round_in_turn(open, tenant, &change).await;
+        let BackingChange { bytes, decision, done, .. } = change;
         self.with(|state| {
             let blocks = state.blocks_of(&bytes);
             if is_well {
@@ -1073,22 +1070,19 @@ impl Engine {
         &self,
         open: OpenId,
         tenant: TenantId,
-        bytes: &Range<u64>,
-        decision: u64,
+        change: &BackingChange,
     ) -> bool {
+        let BackingChange { bytes, decision, .. } = change;
         let blocks = self.with(|state| state.blocks_of(bytes));
         // Content of blocks that left before must be out of the log, durably.
-        if !self.have_left(tenant, &blocks, decision).await {
+        if !self.have_left(tenant, &blocks, *decision).await {
             return false;
         }
-        let group = self.with(|state| state.round_group(tenant, decision, &blocks));
+        let group = self.with(|state| state.round_group(tenant, *decision, &blocks));
         if !self.log_durable_for(tenant, group).await {
             return false;
         }
-        self.with(|state| state.begin_behind(open));
-        let is_well = self.write_round_now(open, tenant, bytes).await;
-        self.with(|state| state.end_behind(open));
-        is_well
+        self.behind_cache(open, self.write_round_now(open, tenant, bytes)).await
     }
 
     /// Writes the request's bytes to the backing device, with what is there of the pages around.
@@ -1102,7 +1096,7 @@ impl Engine {
         });
         let Some(zeroes) = zeroes else { return false };
         if is_aligned && zeroes {
-            return self.write_hole(tenant, bytes.clone()).await;
+            return self.zero_backing(tenant, bytes.clone()).await;
         }
         let (start, mut buffer) = match is_aligned {
             true => (bytes.start, Buffer::zeroed(length as usize)),
@@ -1130,79 +1124,43 @@ impl Engine {
         self.write_backing(tenant, start, buffer).await
     }
 
-    /// Writes whole pages to a backing device, up to the end of its volume; false if that fails,
-    /// and the volume with it.
-    pub(super) async fn write_backing(
-        &self,
-        tenant: TenantId,
-        offset: u64,
-        mut buffer: Buffer,
-    ) -> bool {
-        let (op, blocks) = self.with(|state| {
-            buffer.truncate(state.volumes.bytes(tenant).saturating_sub(offset) as usize);
-            let blocks = block_numbers(offset, buffer.len() as u64, state.block_shift);
-            let backing = state.volumes.backing_mut(tenant);
-            backing.begin_write(blocks.clone());
-            let file = backing.file();
-            (state.submit(IoOp::Write { file, offset, buffer: Arc::new(buffer) }), blocks)
-        });
-        let written = op.await;
-        self.with(|state| match written {
-            Ok(_) => {
-                state.volumes.backing_mut(tenant).end_write(blocks);
-                true
-            }
-            Err(_) => {
-                state.fail_volume(tenant);
-                false
-            }
-        })
+    /// Writes whole pages to a backing device; false if that fails, and the volume with it.
+    pub(super) async fn write_backing(&self, tenant: TenantId, offset: u64, data: Buffer) -> bool {
+        let bytes = offset..offset + data.len() as u64;
+        self.change_backing(tenant, bytes, self.write_device(tenant, offset, data)).await
     }
 
-    /// Writes zeroes to a backing device, as a hole if it can have one.
-    pub(super) async fn write_hole(&self, tenant: TenantId, bytes: Range<u64>) -> bool {
-        let offset = bytes.start;
-        let (op, blocks, length) = self.with(|state| {
-            let length = bytes.end.min(state.volumes.bytes(tenant)).saturating_sub(offset);
-            let blocks = block_numbers(offset, length, state.block_shift);
-            let backing = state.volumes.backing_mut(tenant);
-            backing.begin_write(blocks.clone());
-            let file = backing.file();
-            (state.submit(IoOp::Zero { file, offset, length }), blocks, length)
+    /// Zeroes whole pages of a backing device, by a hole if it can have one; false if that fails,
+    /// and the volume with it.
+    pub(super) async fn zero_backing(&self, tenant: TenantId, bytes: Range<u64>) -> bool {
+        let zeroed = self.zero_device(tenant, bytes.clone(), true);
+        self.change_backing(tenant, bytes, zeroed).await
+    }
+
+    async fn change_backing(
+        &self,
+        tenant: TenantId,
+        bytes: Range<u64>,
+        change: impl Future<Output = Result<(), IoError>>,
+    ) -> bool {
+        let blocks = self.with(|state| {
+            let blocks = state.blocks_of(&bytes);
+            state.volumes.backing_mut(tenant).begin_write(blocks.clone());
+            blocks
         });
-        let zeroed = op.await;
-        let is_supported = self.with(|state| {
-            let backing = state.volumes.backing_mut(tenant);
-            match zeroed {
-                Ok(_) => backing.end_write(blocks),
-                Err(IoError::NOT_SUPPORTED) => {
-                    backing.end_write(blocks);
-                    return None;
-                }
-                Err(_) => state.fail_volume(tenant),
-            }
-            Some(zeroed.is_ok())
+        let changed = change.await;
+        self.with(|state| match changed {
+            Ok(()) => state.volumes.backing_mut(tenant).end_write(blocks),
+            Err(_) => state.fail_volume(tenant),
         });
-        match is_supported {
-            Some(is_well) => is_well,
-            None => self.write_backing(tenant, offset, Buffer::zeroed(length as usize)).await,
-        }
+        changed.is_ok()
     }
 
     /// Trims or zeroes the whole blocks of a range on the backing device.
-    async fn clear(
-        &self,
-        open: OpenId,
-        bytes: Range<u64>,
-        turn: Turn,
-        done: Event,
-        decision: u64,
-    ) -> bool {
+    async fn clear(&self, open: OpenId, change: BackingChange) -> bool {
         let tenant = self.with(|state| state.tenant_of_request(open));
-        let mut is_well = turn.come().await;
-        if is_well {
-            is_well = self.clear_in_turn(open, tenant, &bytes, decision).await;
-        }
+        let is_well = change.turn.come().await && self.clear_in_turn(open, tenant, &change).await;
+        let BackingChange { bytes, decision, done, .. } = change;
         self.with(|state| {
             let op = state.open.get(open).map_or(BlockOp::Trim, |open| open.request.op);
             if is_well {
@@ -1218,14 +1176,9 @@ impl Engine {
         is_well
     }
 
-    async fn clear_in_turn(
-        &self,
-        open: OpenId,
-        tenant: TenantId,
-        bytes: &Range<u64>,
-        decision: u64,
-    ) -> bool {
-        let blocks = self.with(|state| state.whole_blocks(bytes));
+    async fn clear_in_turn(&self, open: OpenId, tenant: TenantId, change: &BackingChange) -> bool {
+        let (decision, blocks) =
+            (change.decision, self.with(|state| state.whole_blocks(&change.bytes)));
         let zeroes = self.with(|state| state.leavings.overwriting.contains_key(&decision));
         // What leaves by the zeroes themselves does so when they are done.
         if zeroes && !self.have_left(tenant, &blocks, decision - 1).await {
@@ -1243,10 +1196,7 @@ impl Engine {
         if !self.log_durable_for(tenant, group).await {
             return false;
         }
-        self.with(|state| state.begin_behind(open));
-        let is_well = self.clear_now(open, tenant, blocks).await;
-        self.with(|state| state.end_behind(open));
-        is_well
+        self.behind_cache(open, self.clear_now(open, tenant, blocks)).await
     }
 
     async fn clear_now(&self, open: OpenId, tenant: TenantId, blocks: Range<u64>) -> bool {
@@ -1257,26 +1207,16 @@ impl Engine {
             let request = state.open.get(open)?;
             request.wrote_through = true;
             let op = request.request.op;
-            let (offset, end) =
-                (blocks.start << state.block_shift, blocks.end << state.block_shift);
-            let end = end.min(state.volumes.bytes(tenant));
-            let length = end - offset;
-            let backing = state.volumes.backing_mut(tenant);
-            backing.begin_clear(blocks);
-            let file = backing.file();
-            let op_of = match op {
-                BlockOp::Zero => IoOp::Zero { file, offset, length },
-                BlockOp::Provision => IoOp::Provision { file, offset, length },
-                _ => IoOp::Discard { file, offset, length },
-            };
-            Some((state.submit(op_of), op, offset..end))
+            let bytes = blocks.start << state.block_shift..blocks.end << state.block_shift;
+            state.volumes.backing_mut(tenant).begin_clear(blocks);
+            Some((op, bytes))
         });
-        let Some((pending, op, bytes)) = begun else { return false };
-        let cleared = match pending.await {
-            // That a device cannot trim is no error.
-            Err(IoError::NOT_SUPPORTED) if op == BlockOp::Trim => Ok(()),
-            Err(IoError::NOT_SUPPORTED) => self.write_zeroes(tenant, bytes).await,
-            other => other.map(drop),
+        let Some((op, bytes)) = begun else { return false };
+        let cleared = match op {
+            BlockOp::Zero | BlockOp::Provision => {
+                self.zero_device(tenant, bytes, op == BlockOp::Zero).await
+            }
+            _ => self.discard_device(tenant, bytes).await,
         };
         if cleared.is_err() {
             self.with(|state| state.fail_volume(tenant));
@@ -1284,53 +1224,36 @@ impl Engine {
         cleared.is_ok()
     }
 
-    /// Writes zeroes to a device that cannot zero, piece by piece. Errors: the device's.
-    pub(super) async fn write_zeroes(
-        &self,
-        tenant: TenantId,
-        bytes: Range<u64>,
-    ) -> Result<(), IoError> {
-        let mut next = bytes.start;
-        while next < bytes.end {
-            let count = (bytes.end - next).min(ZERO_BYTES);
-            let written = self.with(|state| {
-                let buffer = match count {
-                    ZERO_BYTES => {
-                        let zeroes = || Arc::new(Buffer::zeroed(ZERO_BYTES as usize));
-                        state.zeroes.get_or_insert_with(zeroes).clone()
-                    }
-                    _ => Arc::new(Buffer::zeroed(count as usize)),
-                };
-                let file = state.volumes.backing(tenant).file();
-                state.submit(IoOp::Write { file, offset: next, buffer })
-            });
-            written.await?;
-            next += count;
-        }
-        Ok(())
-    }
-
     /// Waits until the log holds no content of blocks that left by a decision up to `by`; false if
     /// the volume or the log fails.
     async fn have_left(&self, tenant: TenantId, blocks: &Range<u64>, by: u64) -> bool {
+        let is_leaving = |backing: &Backing<OpId>| backing.is_leaving(blocks, by);
+        self.wait_while(tenant, is_leaving, |leavings| &mut leavings.awaited).await.is_ok()
+    }
+
+    /// Waits while something holds of a tenant's backing device, which is in a list of awaited ones
+    /// meanwhile. Errors: the log or the volume fails.
+    async fn wait_while(
+        &self,
+        tenant: TenantId,
+        holds: impl Fn(&Backing<OpId>) -> bool,
+        awaited: fn(&mut Leavings) -> &mut Vec<TenantId>,
+    ) -> Result<(), IoError> {
         loop {
             let wait = self.with(|state| {
                 let backing = state.volumes.backing(tenant);
                 if backing.has_failed() || state.content.failed.is_some() {
-                    return Err(());
+                    return Err(IoError::IO);
                 }
-                if !backing.is_leaving(blocks, by) {
+                if !holds(backing) {
                     return Ok(None);
                 }
-                state.leavings.awaited.push(tenant);
+                awaited(&mut state.leavings).push(tenant);
                 Ok(Some(state.changed.clone()))
-            });
-            match wait {
-                Ok(None) => return true,
-                Ok(Some(changed)) => changed.wait().await,
-                Err(()) => return false,
-            }
-            self.with(|state| forget_one(&mut state.leavings.awaited, tenant));
+            })?;
+            let Some(changed) = wait else { return Ok(()) };
+            changed.wait().await;
+            self.with(|state| forget_one(awaited(&mut state.leavings), tenant));
         }
     }
 
@@ -1346,22 +1269,8 @@ impl Engine {
     /// Waits until what a tenant's answered requests have written to the log is durable; before
     /// that, what was zeroed must be gone from the log. Errors: the log or the volume has failed.
     async fn sync_log(&self, tenant: TenantId) -> Result<(), IoError> {
-        loop {
-            let wait = self.with(|state| {
-                let backing = state.volumes.backing(tenant);
-                if backing.has_failed() || state.content.failed.is_some() {
-                    return Err(IoError::IO);
-                }
-                if !backing.holds_zeroed() {
-                    return Ok(None);
-                }
-                state.leavings.zeroes_awaited.push(tenant);
-                Ok(Some(state.changed.clone()))
-            })?;
-            let Some(changed) = wait else { break };
-            changed.wait().await;
-            self.with(|state| forget_one(&mut state.leavings.zeroes_awaited, tenant));
-        }
+        self.wait_while(tenant, Backing::holds_zeroed, |leavings| &mut leavings.zeroes_awaited)
+            .await?;
         let synced = self.with(|state| state.begin_log_sync());
         synced.await.map(drop).map_err(|_| IoError::IO)
     }
@@ -1385,9 +1294,6 @@ fn forget_one(list: &mut Vec<TenantId>, tenant: TenantId) {
         list.swap_remove(place);
     }
 }
-
-/// Bytes of zeroes that are written at once to a device that cannot zero.
-const ZERO_BYTES: u64 = 1 << 20;
 
 /// The content of a block.
 pub(super) struct BlockContent {
@@ -1675,16 +1581,6 @@ impl State {
             let timing = RequestTiming { tenant, op, decided_ns, behind_ns };
             self.decisions.answered(self.now_ns, &timing);
         }
-    }
-
-    fn begin_behind(&mut self, open: OpenId) {
-        let now_ns = self.now_ns;
-        self.open.get(open).into_iter().for_each(|request| request.times.begin(now_ns));
-    }
-
-    fn end_behind(&mut self, open: OpenId) {
-        let now_ns = self.now_ns;
-        self.open.get(open).into_iter().for_each(|request| request.times.end(now_ns));
     }
 
     /// A request fails whatever else becomes of it.

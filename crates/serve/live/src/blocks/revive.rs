@@ -18,12 +18,11 @@ use super::content::LogContent;
 use super::copies::CopyId;
 use super::server::{BlockServer, Engine, Procedure, State};
 use crate::io::executor::Begun;
-use crate::io::{ALIGNMENT, Buffer, IoError, IoOp, Output};
+use crate::io::{ALIGNMENT, Buffer, IoError, Output};
 use crate::log::Place;
 use cachewright_cache::WriteMode;
 use cachewright_types::TenantId;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Blocks that are written again before a sync.
 const ROUND_BLOCKS: usize = 256;
@@ -135,8 +134,8 @@ impl Engine {
         while !self.with(|state| state.has_settled(tenant)) {
             self.next_turn().await?;
         }
-        self.sync_device(tenant).await?;
-        self.read_first_page(tenant).await?;
+        self.sync_revived(tenant).await?;
+        self.read_device(tenant, 0..ALIGNMENT as u64).await?;
         let mut cached = Vec::new();
         loop {
             let chosen = self.with(|state| state.choose(tenant, &mut cached, damaged));
@@ -155,7 +154,7 @@ impl Engine {
             if written.is_empty() {
                 continue;
             }
-            self.sync_device(tenant).await?;
+            self.sync_revived(tenant).await?;
             for (number, checksum) in written.into_iter().rev() {
                 let pool = self.with(|state| state.content.streams.pool(tenant));
                 while !self.with(|state| state.has_space(pool, 1)) {
@@ -182,21 +181,10 @@ impl Engine {
         }
     }
 
-    async fn sync_device(&self, tenant: TenantId) -> Result<(), IoError> {
+    async fn sync_revived(&self, tenant: TenantId) -> Result<(), IoError> {
         self.goes_on()?;
-        let file = self.with(|state| state.volumes.backing(tenant).file());
-        self.with(|state| state.submit(IoOp::Sync { file })).await?;
+        self.sync_device(tenant).await?;
         self.goes_on()
-    }
-
-    async fn read_first_page(&self, tenant: TenantId) -> Result<(), IoError> {
-        let read = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            let bytes = state.volumes.bytes(tenant).min(ALIGNMENT as u64);
-            let buffer = Buffer::zeroed(bytes as usize);
-            state.submit(IoOp::Read { file, offset: 0, buffer })
-        });
-        read.await.map(drop)
     }
 
     /// Writes blocks again, some of them side by side, once the log has them durably; returns those
@@ -239,7 +227,7 @@ impl Engine {
     /// Writes a block again: from memory, or from where it lies in the log. Errors: the device's.
     async fn write_again(self, tenant: TenantId, number: u64) -> Result<WrittenAgain, IoError> {
         let mut read_at = None;
-        let (checksum, mut data) = loop {
+        let (checksum, data) = loop {
             // The cleaner may have moved it since it was read.
             let found = self.with(|state| state.only_in_log(tenant, number));
             let Some(found) = found else { return Ok(WrittenAgain::Gone) };
@@ -267,13 +255,8 @@ impl Engine {
                 break (found.checksum, data);
             }
         };
-        let written = self.with(|state| {
-            let (file, offset) =
-                (state.volumes.backing(tenant).file(), number << state.block_shift);
-            data.truncate(state.volumes.bytes(tenant).saturating_sub(offset) as usize);
-            state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) })
-        });
-        written.await.map(|_| WrittenAgain::Written(checksum))
+        let offset = number << self.with(|state| state.block_shift);
+        self.write_device(tenant, offset, data).await.map(|()| WrittenAgain::Written(checksum))
     }
 }
 

@@ -36,7 +36,6 @@ use lost::LostBlocks;
 use pieces::{Piece, around, pages_of, pieces_of};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Blocks of one volume that are rescued side by side.
 const UNDER_WAY: usize = 16;
@@ -608,13 +607,10 @@ impl Engine {
         for ended in side_by_side {
             ended.await;
         }
-        let synced = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            let waits = state.bypass.volumes[tenant.index()].passage == Passage::Waits;
-            waits.then(|| state.submit(IoOp::Sync { file }))
-        });
-        if let Some(synced) = synced {
-            let is_synced = synced.await.is_ok();
+        let waits =
+            |state: &mut State| state.bypass.volumes[tenant.index()].passage == Passage::Waits;
+        if self.with(waits) {
+            let is_synced = self.sync_device(tenant).await.is_ok();
             self.with(|state| match is_synced {
                 true => state.bypass.to_mark.push(tenant),
                 false => state.fail_volume(tenant),
@@ -688,18 +684,13 @@ impl Engine {
     }
 
     /// Writes a block to its backing device; false if the volume has failed, or fails by that.
-    async fn write_rescued(&self, tenant: TenantId, number: u64, mut data: Buffer) -> bool {
-        let written = self.with(|state| {
-            if state.volumes.backing(tenant).has_failed() {
-                return None;
-            }
-            let file = state.volumes.backing(tenant).file();
-            let offset = number << state.block_shift;
-            data.truncate(state.volumes.bytes(tenant).saturating_sub(offset) as usize);
-            Some(state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) }))
+    async fn write_rescued(&self, tenant: TenantId, number: u64, data: Buffer) -> bool {
+        let offset = self.with(|state| {
+            let has_failed = state.volumes.backing(tenant).has_failed();
+            (!has_failed).then_some(number << state.block_shift)
         });
-        let Some(written) = written else { return false };
-        let is_written = written.await.is_ok();
+        let Some(offset) = offset else { return false };
+        let is_written = self.write_device(tenant, offset, data).await.is_ok();
         self.with(|state| match is_written {
             true => state.bypass.volumes[tenant.index()].rescued += 1,
             false => state.fail_volume(tenant),
@@ -824,42 +815,25 @@ impl Engine {
         let tenant = open.request.tenant;
         for piece in pieces {
             let (reads, result) = match piece {
-                Piece::Read(bytes) => (true, self.read_piece(open, &bytes).await),
-                Piece::Merge(bytes) => match self.read_pages(tenant, &bytes).await {
+                Piece::Read(bytes) => {
+                    let read = self.read_device(tenant, bytes.clone()).await;
+                    (true, read.map(|data| drop(open.take_buffer(bytes.start, data))))
+                }
+                Piece::Merge(bytes) => match self.read_device(tenant, bytes.clone()).await {
                     Ok(data) => {
                         let data = merged(open, &bytes, data, spared);
-                        (false, self.write_pages(tenant, bytes.start, data).await)
+                        (false, self.write_device(tenant, bytes.start, data).await)
                     }
                     Err(error) => (true, Err(error)),
                 },
                 Piece::Write(bytes) => {
                     let mut data = Buffer::zeroed((bytes.end - bytes.start) as usize);
                     open.lay_over(bytes.start, &mut data);
-                    (false, self.write_pages(tenant, bytes.start, data).await)
+                    (false, self.write_device(tenant, bytes.start, data).await)
                 }
-                Piece::Zero(bytes) => {
-                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
-                    let op = |file| IoOp::Zero { file, offset, length };
-                    (false, self.zero_piece(tenant, bytes, op).await)
-                }
-                Piece::Provision(bytes) => {
-                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
-                    let op = |file| IoOp::Provision { file, offset, length };
-                    (false, self.zero_piece(tenant, bytes, op).await)
-                }
-                Piece::Discard(bytes) => {
-                    let (offset, length) = (bytes.start, bytes.end - bytes.start);
-                    let trimmed = self.with(|state| {
-                        let file = state.volumes.backing(tenant).file();
-                        state.submit(IoOp::Discard { file, offset, length })
-                    });
-                    // That a device cannot trim is no error.
-                    let result = match trimmed.await {
-                        Ok(_) | Err(IoError::NOT_SUPPORTED) => Ok(()),
-                        Err(error) => Err(error),
-                    };
-                    (false, result)
-                }
+                Piece::Zero(bytes) => (false, self.zero_device(tenant, bytes, true).await),
+                Piece::Provision(bytes) => (false, self.zero_device(tenant, bytes, false).await),
+                Piece::Discard(bytes) => (false, self.discard_device(tenant, bytes).await),
             };
             if let Err(error) = result {
                 // A page that cannot be read is one page: the rest of the volume is served on.
@@ -870,54 +844,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    async fn read_piece(&self, open: &mut OpenRequest, bytes: &Range<u64>) -> Result<(), IoError> {
-        let data = self.read_pages(open.request.tenant, bytes).await?;
-        open.take_buffer(bytes.start, data);
-        Ok(())
-    }
-
-    async fn read_pages(&self, tenant: TenantId, bytes: &Range<u64>) -> Result<Buffer, IoError> {
-        let read = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            let buffer = Buffer::zeroed((bytes.end - bytes.start) as usize);
-            state.submit(IoOp::Read { file, offset: bytes.start, buffer })
-        });
-        match read.await? {
-            Output::Buffer(data, _) => Ok(data),
-            _ => Err(IoError::IO),
-        }
-    }
-
-    async fn write_pages(
-        &self,
-        tenant: TenantId,
-        offset: u64,
-        data: Buffer,
-    ) -> Result<(), IoError> {
-        let written = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            state.submit(IoOp::Write { file, offset, buffer: Arc::new(data) })
-        });
-        written.await.map(drop)
-    }
-
-    /// Zeroes a range, by writes where the device cannot.
-    async fn zero_piece(
-        &self,
-        tenant: TenantId,
-        bytes: Range<u64>,
-        op: impl FnOnce(crate::io::FileId) -> IoOp,
-    ) -> Result<(), IoError> {
-        let zeroed = self.with(|state| {
-            let file = state.volumes.backing(tenant).file();
-            state.submit(op(file))
-        });
-        match zeroed.await {
-            Err(IoError::NOT_SUPPORTED) => self.write_zeroes(tenant, bytes).await,
-            other => other.map(drop),
-        }
     }
 
     /// Waits until all that was done on a volume's backing device is durable. One sync is under way
@@ -945,11 +871,10 @@ impl Engine {
                 let volume = &mut state.bypass.volumes[tenant.index()];
                 let event = volume.next_sync.take();
                 volume.is_syncing = event.is_some();
-                let file = state.volumes.backing(tenant).file();
-                event.map(|event| (event, state.submit(IoOp::Sync { file })))
+                event
             });
-            let Some((event, synced)) = next else { return };
-            let is_synced = synced.await.is_ok();
+            let Some(event) = next else { return };
+            let is_synced = self.sync_device(tenant).await.is_ok();
             if !is_synced {
                 self.with(|state| state.fail_volume(tenant));
             }
