@@ -69,7 +69,6 @@ struct WriteBacks {
     waiting: VecDeque<Event>,
     /// All of them, by tenant.
     by_tenant: HashMap<TenantId, usize, FixedState>,
-    all: usize,
 }
 
 /// A block that is written back.
@@ -107,7 +106,7 @@ enum BackingBlock<'a> {
 impl Leavings {
     /// Write-backs that have not ended.
     pub fn write_backs(&self) -> usize {
-        self.write_backs.all
+        self.write_backs.under_way + self.write_backs.waiting.len()
     }
 
     /// Write-backs of a tenant's blocks that have not ended.
@@ -221,7 +220,6 @@ impl State {
         let numbers = first..first + blocks.len() as u64;
         let turn = self.turns.write_back(tenant, &numbers, evicted, &done);
         let all = &mut self.leavings.write_backs;
-        all.all += 1;
         *all.by_tenant.entry(tenant).or_default() += 1;
         match all.under_way < MAX_WRITE_BACKS {
             true => {
@@ -230,7 +228,6 @@ impl State {
             }
             false => all.waiting.push_back(begins.clone()),
         }
-        self.at_work += 1;
         let work = WriteBack { tenant, first, blocks, turn, done, begins };
         self.begun.push_back(Procedure::WriteBack(work));
     }
@@ -252,9 +249,7 @@ impl State {
         }
         self.turns.end_write(work.tenant, &numbers, &work.done, is_well);
         work.blocks.iter().for_each(|block| self.let_go(block.copy));
-        self.at_work -= 1;
         let all = &mut self.leavings.write_backs;
-        all.all -= 1;
         if let Some(own) = all.by_tenant.get_mut(&work.tenant) {
             *own -= 1;
         }

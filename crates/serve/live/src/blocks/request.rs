@@ -470,7 +470,7 @@ impl State {
         open.times.decided_ns = self.now_ns;
         self.space.reserve(self.content.streams.pool(tenant), reserved);
         let open = self.open.begin(open);
-        self.at_work += 1;
+        self.with_jobs += 1;
         let mut jobs = Vec::new();
         for request in plans.iter().flatten() {
             self.divide_before();
@@ -1532,7 +1532,7 @@ impl State {
 
     /// All jobs of a request have ended: no room is kept for it any more.
     fn end_jobs(&mut self, open: OpenId) {
-        self.at_work -= 1;
+        self.with_jobs -= 1;
         let Some(request) = self.open.get(open) else { return };
         let (tenant, reserved) = (request.request.tenant, request.reserved);
         self.space.release(self.content.streams.pool(tenant), reserved);

@@ -103,8 +103,8 @@ pub(super) struct State {
     pub tasks: Executor,
     /// Procedures that are to begin.
     pub begun: VecDeque<Procedure>,
-    /// Requests that have jobs, and write-backs.
-    pub at_work: usize,
+    /// Requests whose jobs have not ended.
+    pub with_jobs: usize,
     /// Content has come or gone, a block has left, a device or the log has failed: what waits for
     /// such a thing looks again.
     pub changed: Signal,
@@ -153,7 +153,7 @@ impl BlockServer {
             answers: BlockAnswers::default(),
             tasks,
             begun: VecDeque::new(),
-            at_work: 0,
+            with_jobs: 0,
             changed,
             advanced,
             written: BTreeMap::new(),
@@ -237,8 +237,11 @@ impl BlockServer {
     /// Whether nothing is under way: no request, and nothing that no request waits for.
     pub fn is_idle(&self) -> bool {
         let state = self.look();
-        let is_idle = state.at_work == 0 && state.open.is_empty() && state.space.queue.is_empty();
-        is_idle && state.bypass.is_idle() && state.revivals.is_empty()
+        let is_idle = state.open.is_empty() && state.space.queue.is_empty();
+        is_idle
+            && state.leavings.write_backs() == 0
+            && state.bypass.is_idle()
+            && state.revivals.is_empty()
     }
 
     /// Takes a request. Its answer comes at once, or later: see [`BlockServer::take_answers`].

@@ -167,7 +167,8 @@ impl State {
     /// Whether no request is under way, and nothing that one has left behind.
     pub(super) fn is_quiet(&self) -> bool {
         let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
-        self.at_work == 0
+        self.with_jobs == 0
+            && self.leavings.write_backs() == 0
             && self.space.reserved.values().all(|blocks| *blocks == 0)
             && !backings.any(|backing| backing.is_syncing() || backing.leaving() > 0)
     }

@@ -392,7 +392,7 @@ impl State {
     /// Whether nothing is under way that was begun through the cache.
     fn has_drained(&self) -> bool {
         let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
-        self.at_work == 0
+        self.leavings.write_backs() == 0
             && self.open.is_empty()
             && self.space.queue.is_empty()
             && !backings.any(|backing| backing.is_syncing())
