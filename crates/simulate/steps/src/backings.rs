@@ -45,12 +45,6 @@ impl Backings {
         Backings { by_tenant, writing: HashMap::default(), trims: Vec::new(), block_shift }
     }
 
-    /// One more tenant, with a device of its own.
-    pub fn add_tenant(&mut self) {
-        let last = self.by_tenant.iter().map(|device| device.index()).max().unwrap_or_default();
-        self.by_tenant.push(DeviceId::new(last + 1));
-    }
-
     /// Tenants.
     pub fn tenants(&self) -> usize {
         self.by_tenant.len()
@@ -295,15 +289,6 @@ mod tests {
         graph.finish(trim.id(), Outcome::Done);
         backings.end_trims(&graph);
         assert_eq!((graph.next_ready(), backings.changes()), (Some(later.id()), 0));
-    }
-
-    #[test]
-    fn another_tenant_gets_the_device_after_the_last() {
-        let mut backings = Backings::new(&[4, 1], 12);
-        backings.add_tenant();
-        backings.add_tenant();
-        let devices = [0, 1, 2, 3].map(|tenant| backings.device_of(TenantId(tenant)));
-        assert_eq!((devices, backings.tenants()), ([4, 1, 5, 6].map(DeviceId::new), 4));
     }
 
     #[test]

@@ -8,7 +8,6 @@
 use crate::step_graph::{ResidentId, SlotId, StepRef};
 use cachewright_cache::Cached;
 use cachewright_policy::Region;
-use cachewright_types::BlockId;
 use std::fmt;
 
 /// A resident by its number and generation: told apart from others of the same number.
@@ -158,12 +157,6 @@ impl ResidentTable {
         self.work(id).is_some_and(|work| work.plan == plan)
     }
 
-    /// Takes memory for as many ids of each pool of the cache, and for residents of all of them.
-    pub fn reserve(&mut self, ids: &[usize]) {
-        self.names.reserve(ids);
-        self.states.reserve(ids.iter().sum::<usize>().saturating_sub(self.states.len()));
-    }
-
     /// The cache has admitted a block: its resident begins.
     pub fn admit(&mut self, cached: &Cached) -> ResidentId {
         let id = self.free.pop().unwrap_or_else(|| ResidentId::new(self.states.len()));
@@ -173,12 +166,6 @@ impl ResidentTable {
         }
         self.names.set(cached, id);
         id
-    }
-
-    /// Blocks of a pool have new ids: pairs of an old one and a new one that is not higher, both in
-    /// ascending order. All blocks that the cache holds in the pool are among them.
-    pub fn rename(&mut self, pool: usize, pairs: &[(BlockId, BlockId)]) {
-        self.names.rename(pool, pairs);
     }
 
     /// The cache has evicted a block; returns its resident, which leaves.
@@ -282,16 +269,6 @@ impl ResidentNames {
         pool.get(cached.id.index())?.present()
     }
 
-    /// Takes memory for as many ids of each pool.
-    pub fn reserve(&mut self, ids: &[usize]) {
-        if self.pools.len() < ids.len() {
-            self.pools.resize(ids.len(), Vec::new());
-        }
-        for (pool, ids) in self.pools.iter_mut().zip(ids) {
-            pool.reserve(ids.saturating_sub(pool.len()));
-        }
-    }
-
     /// A block of the cache has a resident from now on.
     #[inline]
     pub fn set(&mut self, cached: &Cached, resident: ResidentId) {
@@ -311,25 +288,6 @@ impl ResidentNames {
     pub fn take(&mut self, cached: &Cached) -> Option<ResidentId> {
         let pool = self.pools.get_mut(usize::from(cached.pool))?;
         std::mem::replace(pool.get_mut(cached.id.index())?, ResidentId::NONE).present()
-    }
-
-    /// Blocks of a pool have new ids: pairs of an old one and a new one that is not higher, both in
-    /// ascending order. All blocks that the cache holds in the pool are among them.
-    pub fn rename(&mut self, pool: usize, pairs: &[(BlockId, BlockId)]) {
-        let Some(ids) = self.pools.get_mut(pool) else { return };
-        let mut kept = 0;
-        for (old, new) in pairs {
-            debug_assert!(new <= old, "ids are given anew from the lowest on");
-            let resident =
-                ids.get_mut(old.index()).map(|id| std::mem::replace(id, ResidentId::NONE));
-            if let Some(resident) = resident {
-                ids[new.index()] = resident;
-                kept = new.index() + 1;
-            }
-        }
-        debug_assert!(ids[kept..].iter().all(|id| *id == ResidentId::NONE), "blocks without ids");
-        ids.truncate(kept);
-        ids.shrink_to_fit();
     }
 
     /// All residents of blocks that the cache holds.
@@ -498,7 +456,7 @@ pub trait Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_types::TenantId;
+    use cachewright_types::{BlockId, TenantId};
 
     fn block(id: u32) -> Cached {
         let (id, number) = (BlockId(id), u64::from(id));
@@ -565,22 +523,6 @@ mod tests {
         assert_eq!((all.is_lost(ids[1]), all.work.len(), all.audit(1)), (false, 0, Ok(())));
     }
 
-    #[test]
-    fn reserved_memory_is_enough_for_every_resident() {
-        let mut all = ResidentTable::default();
-        all.reserve(&[3, 40]);
-        let before = all.states.as_ptr();
-        for id in 0..40 {
-            all.admit(&Cached { pool: 1, ..block(id) });
-        }
-        for id in 0..3 {
-            all.admit(&block(id));
-        }
-        assert_eq!((all.states.as_ptr(), all.audit(43)), (before, Ok(())), "nothing moved");
-        all.reserve(&[3]);
-        assert_eq!(all.audit(43), Ok(()), "a pool is not forgotten");
-    }
-
     /// Blocks 0, 1 and 2; the last is evicted while a step touches it.
     #[test]
     fn the_audit_finds_names_counts_and_lines_of_work_that_are_wrong() {
@@ -623,39 +565,5 @@ mod tests {
         let fresh = table.get(places[0]);
         assert_eq!((fresh.number(), fresh.generation, fresh.is_needed()), (None, 9, false));
         assert_eq!(size_of::<Work>(), 64);
-    }
-
-    fn block_of_pool(pool: u16, id: u32) -> Cached {
-        Cached { pool, id: BlockId(id), tenant: TenantId(0), number: 7, region: Region::Any }
-    }
-
-    #[test]
-    fn names_follow_blocks_that_get_lower_ids() {
-        let mut names = ResidentNames::default();
-        let ids = [0, 1, 2].map(ResidentId::new);
-        [(1, 4), (1, 6), (0, 0)].into_iter().zip(ids).for_each(|((pool, id), resident)| {
-            names.set(&block_of_pool(pool, id), resident);
-        });
-        assert_eq!(names.take(&block_of_pool(1, 5)), None);
-        names.rename(1, &[(BlockId(4), BlockId(0)), (BlockId(6), BlockId(1))]);
-        let found =
-            [(1, 0), (1, 1), (0, 0), (1, 4)].map(|(pool, id)| names.get(&block_of_pool(pool, id)));
-        assert_eq!(found, [Some(ids[0]), Some(ids[1]), Some(ids[2]), None]);
-        assert_eq!((names.take(&block_of_pool(1, 0)), names.iter().count()), (Some(ids[0]), 2));
-    }
-
-    #[test]
-    fn reserved_memory_is_enough_for_every_id_of_every_pool() {
-        let mut names = ResidentNames::default();
-        names.reserve(&[3, 40]);
-        let places = |names: &ResidentNames| {
-            names.pools.iter().map(|pool| pool.as_ptr()).collect::<Vec<_>>()
-        };
-        let before = places(&names);
-        (0..40).for_each(|id| names.set(&block_of_pool(1, id), ResidentId::new(0)));
-        (0..3).for_each(|id| names.set(&block_of_pool(0, id), ResidentId::new(0)));
-        names.reserve(&[3]);
-        assert_eq!((before.len(), places(&names)), (2, before), "nothing moved, no pool is gone");
-        assert_eq!(size_of_val(&names.pools[0][0]), 4);
     }
 }

@@ -6,7 +6,7 @@ use crate::support::block;
 use cachewright_steps::{
     ResidentId, ResidentRef, ResidentSteps, ResidentTable, StepGraph, StepRef,
 };
-use cachewright_types::{BlockId, Rng, Seed};
+use cachewright_types::{Rng, Seed};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -114,19 +114,6 @@ impl Both {
         self.over.extend(self.stays.remove(&id).map(|stay| stay.first));
     }
 
-    /// The cache gives the blocks that it holds the lowest ids, in the same order.
-    fn rename(&mut self) {
-        let mut held: Vec<&mut Stay> =
-            self.stays.values_mut().filter(|stay| stay.block.is_some()).collect();
-        held.sort_by_key(|stay| stay.block);
-        let mut pairs = Vec::new();
-        for (new, stay) in held.into_iter().enumerate() {
-            pairs.extend(stay.block.map(|old| (BlockId(old), BlockId(new as u32))));
-            stay.block = Some(new as u32);
-        }
-        self.table.rename(0, &pairs);
-    }
-
     fn check(&self) {
         for (id, stay) in &self.stays {
             let table = &self.table;
@@ -163,8 +150,7 @@ proptest! {
                 5..9 => both.touch(),
                 9..11 => both.lose(),
                 11..16 => both.unpin(),
-                16..19 => both.evict(),
-                _ => both.rename(),
+                _ => both.evict(),
             }
             both.check();
         }
