@@ -84,9 +84,10 @@ class CountedBench(Bench):
         try:
             self.connect()
             self.fill()
-            self.fio("ours", (*arguments, f"--number_ios={requests // 10}"))
+            # `number_ios` would end with the volume, however many were asked for.
+            self.fio("ours", (*arguments, f"--io_size={requests // 10 * 4}k"))
             self.count(server.pid, "on")
-            self.fio("ours", (*arguments, f"--number_ios={requests}"))
+            self.fio("ours", (*arguments, f"--io_size={requests * 4}k"))
             self.count(server.pid, "off")
         finally:
             server.terminate()
