@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Speed of the live server's path beside other servers of blocks, in turns.
 
-For: `benches/live.py [--rounds N] [--seconds S] [--mib M] [--sparse] [--server PATH] [--folder
-DIR]`, where PATH is a release build of `cachewrightd`. Each round runs every workload on every
-server, one right after the other and in changing order. Prints medians, and the median of the
+For: `benches/live.py [--rounds N] [--seconds S] [--mib M] [--sparse] [--memory M] [--server PATH]
+[--folder DIR]`, where PATH is a release build of `cachewrightd`. Each round runs every workload on
+every server, one right after the other and in changing order. Prints medians, and the median of the
 rounds' ratios beside what we aim for. The servers: the bare file by io_uring without page cache
 (raw), `nbdkit null`, `nbdkit file`, `nbdkit --filter=cache file`, `qemu-nbd --cache=none
 --aio=io_uring`, and ours with write-back. Blocks of 4 KiB, one Unix socket. With `--sparse` our
@@ -38,6 +38,7 @@ write = "write-back"
 [serve]
 devices = ["cache.img"]
 engine = "{engine}"
+memory = "{memory}MiB"
 listen = ["unix:s.sock"]
 
 [[tenant]]
@@ -96,6 +97,7 @@ class Bench:
         engine: str = "auto",
         *,
         sparse: bool = False,
+        memory: int = 0,
     ) -> None:
         """Make the files. The cache device has space for twice the volume.
 
@@ -103,7 +105,7 @@ class Bench:
         file system to find space, and each sync for its journal. `sparse` leaves that out.
         """
         self.folder, self.mib, self.seconds, self.server = folder, mib, seconds, server
-        stack = STACK.format(capacity=mib + mib // 4, engine=engine)
+        stack = STACK.format(capacity=mib + mib // 4, engine=engine, memory=memory)
         (folder / "stack.toml").write_text(stack)
         with (folder / "data.img").open("wb") as file:
             for _ in range(mib):
@@ -305,6 +307,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--mib", type=int, default=256)
     parser.add_argument("--sparse", action="store_true", help="a cache device that is a hole")
+    parser.add_argument("--memory", type=int, default=0, help="MiB of `serve.memory` of ours")
     parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
     parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     options = parser.parse_args()
@@ -315,8 +318,10 @@ def main() -> None:
         sys.exit(f"found no {options.server}; expected a release build (`make cachewrightd`)")
     found: Found = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        server, sparse = options.server.resolve(), options.sparse
-        bench = Bench(Path(folder), options.mib, options.seconds, server, sparse=sparse)
+        server, sparse, memory = options.server.resolve(), options.sparse, options.memory
+        bench = Bench(
+            Path(folder), options.mib, options.seconds, server, sparse=sparse, memory=memory
+        )
         for number in range(options.rounds):
             for workload in WORKLOADS:
                 shift = number % len(SERVERS)

@@ -53,6 +53,7 @@ listen = ["unix:live.sock"]
 monitor = "127.0.0.1:0"
 segment = "512KiB"
 dirty_high = {dirty_high}
+memory = "{memory}"
 latency_target = "20ms"
 """
 TENANT = """
@@ -142,7 +143,12 @@ class Soak:
         self.folder, self.server = folder, server
         self.random = random.Random(seed)
         self.stack = folder / "stack.toml"
-        self.values = {"capacity": 12, "partition": "static", "dirty_high": 0.6}
+        self.values = {
+            "capacity": 12,
+            "partition": "static",
+            "dirty_high": 0.6,
+            "memory": "1MiB",
+        }
         self.weights = dict.fromkeys(NAMES, 1)
         self.caps = dict.fromkeys(NAMES, "")
         self.served = set(NAMES[:3])
@@ -314,6 +320,7 @@ class Soak:
             self.values["capacity"] = self.random.randint(6, 16)
             self.values["partition"] = self.random.choice(("static", "hull", "equal"))
             self.values["dirty_high"] = self.random.choice((0.3, 0.6, 1.0))
+            self.values["memory"] = self.random.choice(("0MiB", "1MiB", "3MiB"))
             self.reload()
         status = watching.status(self.monitor)
         cached = sum(one.cached_bytes for one in status.tenants)

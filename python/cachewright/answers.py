@@ -2946,6 +2946,8 @@ class LogStatus:
     damaged_dirty: int
     # Dirty blocks that could not be written back and stay in the log.
     stranded: int
+    # Reads of cached blocks that memory has answered (`serve.memory`).
+    memory_reads: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -418,6 +418,9 @@ declare! {
         /// memory for requests in flight and for answers that clients have not received, of all
         /// clients together; further requests wait
         client_memory: Bytes = Bytes(536_870_912), "bytes", 67_108_864 ..= 1_099_511_627_776;
+        /// memory for the content of cached blocks that are read often: a hit on one of them reads
+        /// no device
+        memory: Bytes = Bytes(0), "bytes", 0 ..= 1_099_511_627_776;
         /// time in which a client must open an export, the TLS handshake included
         negotiation_timeout: Nanos = Nanos(10_000_000_000), "time",
             100_000_000 ..= 3_600_000_000_000;

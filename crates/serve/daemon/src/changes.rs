@@ -14,8 +14,9 @@ use std::rc::Rc;
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 6] =
     ["capacity", "partition", "model", "models", "sequential_cutoff", "sequential_streams"];
-const OF_SERVE: [&str; 9] = [
+const OF_SERVE: [&str; 10] = [
     "curves",
+    "memory",
     "dirty_high",
     "dirty_low",
     "background_bandwidth",

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const DECISION_MEMORY: u64 = 18;
 
 /// Errors: the memory that is available is less than the cache needs when it is full, and what its
-/// clients may hold beside it.
+/// clients and its hot blocks may hold beside it.
 pub fn check(plan: &LivePlan) -> Result<(), LiveError> {
     match Surroundings::of_process().available() {
         Some(available) => check_needed(plan, available),
@@ -28,16 +28,20 @@ pub fn check(plan: &LivePlan) -> Result<(), LiveError> {
 /// Errors: `available` bytes are less than what is needed.
 fn check_needed(plan: &LivePlan, available: u64) -> Result<(), LiveError> {
     let needed = u64::from(plan.capacity_blocks) * (BLOCK_MEMORY + DECISION_MEMORY);
-    let clients = plan.serve.client_memory;
-    if needed.saturating_add(clients.0) <= available {
+    let (clients, hot) = (plan.serve.client_memory, plan.serve.memory);
+    if needed.saturating_add(clients.0).saturating_add(hot.0) <= available {
         return Ok(());
     }
     let (needed, available) = (Bytes(needed), Bytes(available));
     let capacity = Bytes(plan.capacity_bytes());
+    let beside = match hot.0 {
+        0 => format!("`{clients}` of `serve.client_memory`"),
+        _ => format!("`{clients}` of `serve.client_memory` and `{hot}` of `serve.memory`"),
+    };
     Err(plan.refuse(format!(
         "`cache.capacity`: found `{capacity}`, which needs at least {needed} of memory, beside \
-         `{clients}` of `serve.client_memory`, expected both to need at most {available} together, \
-         which are available; a larger `cache.block` needs less"
+         {beside}, expected these to need at most {available} together, which are available; a \
+         larger `cache.block` needs less"
     )))
 }
 
@@ -228,7 +232,27 @@ mod tests {
         assert!(check_needed(&plan, 64 * MIB + cache).is_ok());
         let sentence = check_needed(&plan, 64 * MIB + cache - 1).unwrap_err().to_string();
         assert!(sentence.contains("beside `64MiB` of `serve.client_memory`"), "{sentence}");
-        assert!(sentence.contains("expected both to need at most"), "{sentence}");
+        assert!(sentence.contains("expected these to need at most"), "{sentence}");
+    }
+
+    #[test]
+    fn content_in_memory_counts_too() {
+        let stack = r#"
+            [cache]
+            capacity = "1MiB"
+            [serve]
+            devices = ["one.img"]
+            client_memory = "64MiB"
+            memory = "32MiB"
+            [[tenant]]
+            name = "a"
+            backing = "a.img"
+        "#;
+        let plan = LivePlan::read(stack, Path::new("stack.toml"), &[]).unwrap();
+        let cache = 256 * (BLOCK_MEMORY + DECISION_MEMORY);
+        assert!(check_needed(&plan, 96 * MIB + cache).is_ok());
+        let sentence = check_needed(&plan, 96 * MIB + cache - 1).unwrap_err().to_string();
+        assert!(sentence.contains("and `32MiB` of `serve.memory`"), "{sentence}");
     }
 
     const MEMORY: (&str, &str) =

@@ -496,6 +496,7 @@ impl Server {
     /// connections have ended.
     fn apply(&mut self, served: &[ServedVolume]) -> Vec<String> {
         self.service.blocks.set_background(self.plan.background());
+        self.service.blocks.set_memory(self.plan.serve.memory.0);
         let mut lines = Vec::new();
         for tenant in self.tenants.served() {
             let number = TenantId(tenant as u16);
@@ -814,6 +815,7 @@ fn opened(
         error => LiveError::Failed(error.to_string()),
     })?;
     blocks.set_background(plan.background());
+    blocks.set_memory(plan.serve.memory.0);
     blocks.cut_off(plan.cutoff());
     Ok((blocks, restored))
 }

@@ -333,6 +333,7 @@ fn log_status(blocks: &BlockServer) -> LogStatus {
         damaged_clean: counts.damaged_clean,
         damaged_dirty: counts.damaged_dirty,
         stranded: counts.stranded,
+        memory_reads: counts.memory_reads,
     }
 }
 

@@ -99,7 +99,7 @@ const REQUESTS: [(&str, &str, OfRequests); 3] = [
 ];
 
 /// Numbers of the log, and whether they only rise.
-const LOG: [(&str, &str, bool, OfLog); 12] = [
+const LOG: [(&str, &str, bool, OfLog); 13] = [
     ("log_up", "Whether the log takes content", false, |log| {
         f64::from(u8::from(log.failed.is_none()))
     }),
@@ -130,6 +130,9 @@ const LOG: [(&str, &str, bool, OfLog); 12] = [
     }),
     ("log_damaged_dirty_reads", "Reads that failed by damaged dirty content", true, |log| {
         log.damaged_dirty as f64
+    }),
+    ("log_memory_reads", "Reads of cached blocks that memory answered", true, |log| {
+        log.memory_reads as f64
     }),
 ];
 

@@ -62,6 +62,7 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
             damaged_clean: 4,
             damaged_dirty: 1,
             stranded: 0,
+            memory_reads: 6,
         },
         tenants: tenants.collect(),
     }

@@ -1,6 +1,6 @@
 //! A server that tells its status over HTTP.
 
-use crate::setup::{BLOCK, MIB, formatted, pattern};
+use crate::setup::{BLOCK, MIB, STACK, formatted, pattern};
 use cachewright_curve::{Curves, StackDistance};
 use cachewright_result::status::LiveHistory;
 use cachewright_result::status::{LiveStatus, RequestStatus, SampledCurve, TenantStatus};
@@ -219,4 +219,30 @@ fn addresses_that_others_reach_or_hold_are_refused_before_anything_is_written() 
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert_eq!(setup.content("one.img"), before);
+}
+
+#[test]
+fn blocks_that_are_read_often_are_read_from_memory_until_there_is_none() {
+    let stack = STACK.replace("[serve]", "[serve]\nmonitor = \"127.0.0.1:0\"\nmemory = \"4MiB\"");
+    let setup = formatted(&[]).with_stack(&stack);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let memory_reads =
+        || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap().log.memory_reads;
+    let mut client = running.connect("a");
+    let (older, newer) = (pattern(1, 4 * BLOCK), pattern(2, BLOCK));
+    client.write(0, &older);
+    client.flush();
+    for found in [0, 4, 8] {
+        assert!(client.read(0, 4 * BLOCK) == older);
+        assert_eq!(memory_reads(), found, "the first read brings them there");
+    }
+    client.write(BLOCK, &newer);
+    assert!(client.read(BLOCK, BLOCK) == newer);
+    assert_eq!(memory_reads(), 9, "a write changes them there");
+    let without = stack.replace("memory = \"4MiB\"", "curves = true");
+    assert_eq!(running.reload(&without), "curves: of requests from now on");
+    assert!(client.read(BLOCK, BLOCK) == newer);
+    assert_eq!(memory_reads(), 9);
+    running.stop();
 }

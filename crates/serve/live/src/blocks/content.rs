@@ -5,6 +5,7 @@
 
 use super::cleaning::Cleaner;
 use super::copies::{ContentOrigin, Copies, CopyId, StoredBlock};
+use super::hot::HotBlocks;
 use super::streams::Streams;
 use crate::io::executor::Executor;
 use crate::io::{Buffer, IoError};
@@ -58,6 +59,8 @@ pub struct LogContent {
     pub streams: Streams,
     /// The copies of cached blocks, whose content it has.
     pub copies: Copies,
+    /// The content of some of them that are read often.
+    pub hot: HotBlocks,
     /// Copies whose changes since they were clean were zeroes that may be holes, with the
     /// version of the last one. A start forgets them: then zeroes are written back as data.
     zeroed: HashMap<CopyId, Version, FixedState>,
@@ -123,6 +126,7 @@ impl LogContent {
             cleaner: Cleaner::default(),
             streams,
             copies: Copies::default(),
+            hot: HotBlocks::default(),
             zeroed: HashMap::default(),
             fetched: HashMap::default(),
             fresh_gone: FreshGone::default(),
@@ -159,6 +163,7 @@ impl LogContent {
             group: appended.group,
             was_read: false,
         };
+        self.hot.overwrite(copy, version, data);
         if let Some(older) = self.copies.put(copy, stored) {
             self.log.note_dead(older.place);
         }
@@ -243,6 +248,7 @@ impl LogContent {
     /// The content of a copy is no longer its own.
     pub fn take_stored(&mut self, copy: CopyId) -> Option<StoredBlock> {
         self.zeroed.remove(&copy);
+        self.hot.forget(copy);
         let stored = self.copies.take_stored(copy)?;
         self.streams.note_left(&self.log, copy, &stored);
         Some(stored)
@@ -278,11 +284,29 @@ impl LogContent {
         }
     }
 
-    /// A block's content, if it is on its way to the log's device. It is checked: the cleaner
-    /// copies content as it finds it.
-    pub fn in_memory(&self, block: LogBlock, stored: &StoredBlock) -> Option<Buffer> {
+    /// The content of a copy, if it is in memory: it is hot, or on its way to the log's device.
+    /// The latter is checked: the cleaner copies content as it finds it.
+    pub fn in_memory(
+        &mut self,
+        copy: CopyId,
+        block: LogBlock,
+        stored: &StoredBlock,
+    ) -> Option<Buffer> {
+        if let Some(data) = self.hot.read(copy, stored.version) {
+            let mut buffer = self.log.spare_block();
+            buffer.copy_from_slice(data);
+            return Some(buffer);
+        }
         let data = self.log.content(stored.place)?;
         LogContent::is_whole(block, data, stored.checksum).then(|| Buffer::copy_of(data))
+    }
+
+    /// A request has read the content of a copy from the log: it is kept in memory, too, unless
+    /// there is newer content by now.
+    pub fn keep_hot(&mut self, copy: CopyId, read: &StoredBlock, data: &[u8]) {
+        if self.copies.stored(copy).is_some_and(|stored| stored.version == read.version) {
+            self.hot.keep(copy, read.version, data);
+        }
     }
 
     /// Whether content is that of a block.

@@ -28,6 +28,7 @@ mod decisions;
 mod device;
 mod division;
 mod evict;
+mod hot;
 mod layout;
 mod members;
 mod recording;

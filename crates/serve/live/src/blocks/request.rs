@@ -108,6 +108,8 @@ pub struct ServeCounts {
     pub moved: u64,
     /// Clean blocks that cleaning has dropped instead.
     pub dropped: u64,
+    /// Reads of cached blocks that memory has answered.
+    pub memory_reads: u64,
 }
 
 impl ServeCounts {
@@ -857,6 +859,9 @@ impl Engine {
             };
             let next = self.with(|state| match data {
                 Some(data) if state.is_whole(copy, &data, stored.checksum) => {
+                    if purpose == ReadFor::Request {
+                        state.content.keep_hot(copy, &stored, &data);
+                    }
                     NextRead::Content(BlockContent { data, origin: stored.origin() })
                 }
                 _ => state.read_otherwise(copy, &stored, purpose),
@@ -1361,7 +1366,7 @@ impl State {
                 None => BlockRead::Nothing,
             };
         };
-        match self.content.in_memory(self.block_of(copy), &stored) {
+        match self.content.in_memory(copy, self.block_of(copy), &stored) {
             Some(data) => BlockRead::Memory(BlockContent { data, origin: stored.origin() }),
             None => BlockRead::Log(stored, self.read_log(stored.place)),
         }

@@ -208,7 +208,15 @@ impl BlockServer {
     pub fn counts(&self) -> ServeCounts {
         let state = self.look();
         let (written, moved) = (state.content.streams.written(), state.content.cleaner.moved());
-        ServeCounts { written, moved, ..state.counts }
+        let memory_reads = state.content.hot.reads();
+        ServeCounts { written, moved, memory_reads, ..state.counts }
+    }
+
+    /// Keeps so many bytes of content that is read often in memory, too, from now on.
+    pub fn set_memory(&mut self, bytes: u64) {
+        let mut state = self.state();
+        let blocks = bytes >> state.block_shift;
+        state.content.hot.set_limit(usize::try_from(blocks).unwrap_or(usize::MAX));
     }
 
     /// The devices of the log.

@@ -281,6 +281,11 @@ impl Log {
         io.submit(LogPurpose::Read(caller).token(), op);
     }
 
+    /// Memory of a block, with any content.
+    pub fn spare_block(&mut self) -> Buffer {
+        self.blocks.take(self.set.block_bytes())
+    }
+
     /// Memory of a block is used again.
     pub fn give_back(&mut self, block: Buffer) {
         self.blocks.give_back(block);

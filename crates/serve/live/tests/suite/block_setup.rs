@@ -46,6 +46,8 @@ pub struct Setting {
     pub layout: Laid,
     /// Work that no request waits for.
     pub background: BackgroundSettings,
+    /// Blocks whose content is kept in memory, too.
+    pub memory_blocks: u64,
 }
 
 /// Which devices hold which volumes.
@@ -80,6 +82,7 @@ impl Setting {
             cleaning,
             layout: Laid::Striped,
             background: BackgroundSettings::default(),
+            memory_blocks: 0,
         }
     }
 
@@ -191,6 +194,7 @@ pub fn served(
             server.divide_by(wandering(tenants, total_blocks, setting.divided_ns));
         }
         server.set_background(setting.background);
+        server.set_memory(setting.memory_blocks * BLOCK);
         (server, restored)
     });
     let (mut server, restored) = match opened {

@@ -81,6 +81,7 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
             if seed.is_multiple_of(2) {
                 setting.background = any_background(&mut Seed(seed).derive("background").rng());
             }
+            setting.memory_blocks = seed % 4;
             if seed % 3 == 1 {
                 setting.devices = 2;
                 match seed % 4 {
@@ -115,6 +116,7 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
     };
     any_volumes(world, rng);
     world.setting.background = any_background(rng);
+    world.setting.memory_blocks = rng.below(4);
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;

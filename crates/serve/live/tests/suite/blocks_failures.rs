@@ -31,6 +31,7 @@ pub fn any_world(seed: u64, rng: &mut Rng) -> World {
     if rng.below(2) == 0 {
         setting.background = any_background(rng);
     }
+    setting.memory_blocks = seed % 4;
     World::new(setting, Seed(seed))
 }
 

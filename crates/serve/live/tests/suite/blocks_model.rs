@@ -56,12 +56,13 @@ pub const ALL_OPS: [BlockOp; 9] = [
 
 #[test]
 fn reads_bring_what_was_written_last() {
-    let (mut cleaned, mut seed) = (0, 0);
+    let (mut cleaned, mut from_memory, mut seed) = (0, 0, 0);
     for policy in POLICIES {
         for mode in MODES {
             seed += 1;
             let mut rng = Seed(seed).derive("model").rng();
-            let setting = Setting { short: seed % 3 * 3, ..Setting::of(policy, mode) };
+            let (short, memory_blocks) = (seed % 3 * 3, seed % 4);
+            let setting = Setting { short, memory_blocks, ..Setting::of(policy, mode) };
             let mut world = World::new(setting, Seed(seed));
             world.context = format!("{policy}, {mode:?}");
             for _ in 0..400 {
@@ -73,7 +74,9 @@ fn reads_bring_what_was_written_last() {
             world.drain();
             world.read_all();
             cleaned += world.server.counts().cleaned;
+            from_memory += world.server.counts().memory_reads;
         }
     }
     assert!(cleaned > 200, "segments are cleaned meanwhile: {cleaned}");
+    assert!(from_memory > 100, "memory answers some: {from_memory}");
 }
