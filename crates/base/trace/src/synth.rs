@@ -6,6 +6,7 @@
 
 mod address;
 mod spec;
+mod trap;
 
 use crate::formats::registry::{NO_LINES, TraceFormat, Unit};
 use crate::reader::{RequestBound, declared, shown};
@@ -103,9 +104,10 @@ impl SynthTenant {
     fn request(&mut self, time_ns: u64, volume: u32) -> Record {
         let length_bytes = self.size();
         let since_ns = time_ns.saturating_sub(self.start_ns as u64);
-        let offset_bytes = self.address.next(length_bytes, since_ns);
-        let op = if self.op_rng.unit() < self.read_share { Op::Read } else { Op::Write };
-        Record { time_ns, offset_bytes, length_bytes, op, volume }
+        let place = self.address.next(length_bytes, since_ns);
+        let read_share = place.read_share.unwrap_or(self.read_share);
+        let op = if self.op_rng.unit() < read_share { Op::Read } else { Op::Write };
+        Record { time_ns, offset_bytes: place.offset_bytes, length_bytes, op, volume }
     }
 
     fn size(&mut self) -> u64 {
@@ -144,7 +146,8 @@ impl Synth {
         }
         let text = std::str::from_utf8(&bytes[..count])
             .map_err(|_| refuse(Mistake::new("bytes that are not UTF-8", "TOML")))?;
-        let spec = SynthSpec::parse(text).map_err(refuse)?;
+        let own: SynthOptions = declared(&options.format_options)?;
+        let spec = SynthSpec::parse(text, own.seed).map_err(refuse)?;
         let bound = RequestBound::from_options(options);
         for tenant in &spec.tenants {
             let longest = tenant.sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
@@ -154,10 +157,12 @@ impl Synth {
                 return Err(refuse(Mistake::new(found, bound.expected())));
             }
         }
-        let own: SynthOptions = declared(&options.format_options)?;
-        let seed = Seed(own.seed.unwrap_or(spec.seed));
         let mut synth = Synth {
-            tenants: spec.tenants.iter().map(|tenant| SynthTenant::new(tenant, seed)).collect(),
+            tenants: spec
+                .tenants
+                .iter()
+                .map(|tenant| SynthTenant::new(tenant, spec.seed))
+                .collect(),
             due: BinaryHeap::new(),
             volumes: spec.tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             requests: spec
@@ -386,6 +391,25 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_or_a_part_has_its_own_share_of_reads() {
+        let phases = "kind = \"phases\"\nphase = [\
+        { count = 3, read_share = 1.0, pattern = { kind = \"loop\", span = \"1MiB\" } },\
+        { count = 2, pattern = { kind = \"mix\", part = [\
+          { weight = 1, read_share = 0.0, pattern = { kind = \"loop\", span = \"1MiB\" } }] } } ]";
+        let (read, write) = (Op::Read, Op::Write);
+        let ops: Vec<Op> = one(phases).iter().map(|record| record.op).collect();
+        assert_eq!(ops[..7], [read, read, read, write, write, read, read]);
+        // The innermost share holds.
+        let inner = phases.replace("{ count = 2,", "{ count = 2, read_share = 1.0,");
+        assert_eq!(one(&inner)[3].op, write);
+        let refused = refused(&format!(
+            "{HEAD}{}",
+            tenant("a", "size = \"4KiB\"\ncount = 5", &phases.replace("1.0", "1.5"))
+        ));
+        assert!(refused.contains("`read_share` of 1.5"), "{refused}");
+    }
+
+    #[test]
     fn mistakes_are_explained() {
         let uniform = "kind = \"uniform\"\nspan = \"1MiB\"";
         let sized = "size = \"4KiB\"\ncount = 5";
@@ -406,7 +430,7 @@ mod tests {
             (tenant("a", sized, uniform).repeat(2), "two tenants `a`"),
             (tenant("a", sized, "kind = \"mix\""), "an empty list"),
             (tenant("a", sized, "kind = \"phases\""), "no `phase`"),
-            (String::new(), "missing field `tenant`"),
+            (String::new(), "no `tenant`"),
             ("[[tenant".to_owned(), "(line 5)"),
             (tenant("a", sized, uniform).replace("[tenant.pattern]", "pattern = 3\n[x]"), "`kind`"),
         ];
@@ -444,7 +468,7 @@ mod tests {
             assert!(batch.time_ns.is_sorted(), "{}", path.display());
             count += 1;
         }
-        assert!(count >= 5, "{count} examples");
+        assert!(count >= 15, "{count} examples");
     }
 
     fn arrivals(poisson: bool, bursts: Option<Bursts>, count: usize) -> Vec<f64> {

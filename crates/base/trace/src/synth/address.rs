@@ -10,10 +10,37 @@ use cachewright_types::{Rng, Seed};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PatternSpec {
     Region(AddressRegion, AddressShape),
-    /// Alternatives with weights.
-    Mix(Vec<(u64, PatternSpec)>),
-    /// One after another, over and over or staying at the last.
-    Phases(Vec<(Length, PatternSpec)>, bool),
+    /// Alternatives, drawn by weight.
+    Mix(Vec<PartSpec>),
+    Phases(PhasesSpec),
+}
+
+/// One of several alternatives.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PartSpec {
+    pub(super) weight: u64,
+    /// Share of reads among its requests, in place of the tenant's.
+    pub(super) read_share: Option<f64>,
+    pub(super) pattern: PatternSpec,
+}
+
+/// Patterns one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PhasesSpec {
+    pub(super) phases: Vec<PhaseSpec>,
+    /// Whether the first phase follows the last, which otherwise stays.
+    pub(super) repeat: bool,
+    /// Requests by which the first phase is shorter the first time.
+    pub(super) begun: u64,
+}
+
+/// One of several phases.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PhaseSpec {
+    pub(super) length: Length,
+    /// Share of reads among its requests, in place of the tenant's.
+    pub(super) read_share: Option<f64>,
+    pub(super) pattern: PatternSpec,
 }
 
 /// How long a phase lasts.
@@ -56,8 +83,37 @@ pub(super) enum AddressShape {
 /// Draws addresses one after another.
 pub(super) enum AddressStream {
     Region(Cursor),
-    Mix { parts: Vec<(u64, AddressStream)>, weight: u64, rng: Rng },
+    Mix { parts: Vec<Part>, weight: u64, rng: Rng },
     Phases(Phases),
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    pub(super) offset_bytes: u64,
+    /// Share of reads of the innermost part or phase that has one.
+    pub(super) read_share: Option<f64>,
+}
+
+impl Place {
+    /// The place, read as often as this part or phase says unless one within it says otherwise.
+    fn within(self, read_share: Option<f64>) -> Place {
+        Place { read_share: self.read_share.or(read_share), ..self }
+    }
+}
+
+/// An alternative of a mix.
+pub(super) struct Part {
+    weight: u64,
+    read_share: Option<f64>,
+    addresses: AddressStream,
+}
+
+/// A phase among others.
+struct Phase {
+    length: Length,
+    read_share: Option<f64>,
+    addresses: AddressStream,
 }
 
 /// Draws within a region.
@@ -76,7 +132,7 @@ pub(super) struct Cursor {
 
 /// Draws from the phase that it is time for.
 pub(super) struct Phases {
-    phases: Vec<(Length, AddressStream)>,
+    phases: Vec<Phase>,
     repeat: bool,
     current: usize,
     /// Requests drawn in this phase.
@@ -95,32 +151,54 @@ impl AddressStream {
                 AddressStream::Region(Cursor::new(*region, *shape, seed))
             }
             PatternSpec::Mix(specs) => AddressStream::Mix {
-                weight: specs.iter().map(|(weight, _)| weight).sum(),
-                parts: specs.iter().enumerate().map(|(i, (w, spec))| (*w, part(i, spec))).collect(),
+                weight: specs.iter().map(|spec| spec.weight).sum(),
+                parts: specs
+                    .iter()
+                    .enumerate()
+                    .map(|(index, spec)| Part {
+                        weight: spec.weight,
+                        read_share: spec.read_share,
+                        addresses: part(index, &spec.pattern),
+                    })
+                    .collect(),
                 rng: seed.derive("mix").rng(),
             },
-            PatternSpec::Phases(specs, repeat) => AddressStream::Phases(Phases {
-                phases: specs.iter().enumerate().map(|(i, (l, s))| (*l, part(i, s))).collect(),
-                repeat: *repeat,
+            PatternSpec::Phases(spec) => AddressStream::Phases(Phases {
+                phases: spec
+                    .phases
+                    .iter()
+                    .enumerate()
+                    .map(|(index, phase)| Phase {
+                        length: phase.length,
+                        read_share: phase.read_share,
+                        addresses: part(index, &phase.pattern),
+                    })
+                    .collect(),
+                repeat: spec.repeat,
                 current: 0,
-                drawn: 0,
+                drawn: spec.begun,
                 since_ns: 0,
             }),
         }
     }
 
-    /// First byte of the next request, of `length` bytes, `now_ns` after the tenant's start.
-    pub(super) fn next(&mut self, length: u64, now_ns: u64) -> u64 {
+    /// Where the next request goes, of `length` bytes, `now_ns` after the tenant's start.
+    pub(super) fn next(&mut self, length: u64, now_ns: u64) -> Place {
         match self {
-            AddressStream::Region(cursor) => cursor.next(length),
+            AddressStream::Region(cursor) => {
+                Place { offset_bytes: cursor.next(length), read_share: None }
+            }
             AddressStream::Mix { parts, weight, rng } => {
                 let drawn = rng.below(*weight);
                 let mut below = 0;
-                let chosen = parts.iter_mut().find(|(weight, _)| {
-                    below += *weight;
+                let chosen = parts.iter_mut().find(|part| {
+                    below += part.weight;
                     drawn < below
                 });
-                chosen.map_or(0, |(_, part)| part.next(length, now_ns))
+                let nowhere = Place { offset_bytes: 0, read_share: None };
+                chosen.map_or(nowhere, |part| {
+                    part.addresses.next(length, now_ns).within(part.read_share)
+                })
             }
             AddressStream::Phases(phases) => phases.next(length, now_ns),
         }
@@ -128,26 +206,26 @@ impl AddressStream {
 }
 
 impl Phases {
-    fn next(&mut self, length: u64, now_ns: u64) -> u64 {
+    fn next(&mut self, length: u64, now_ns: u64) -> Place {
         // A pause may outlast several phases; whole rounds of timed phases are passed at once.
-        let round_ns: u64 = self.phases.iter().fold(0, |sum: u64, (length, _)| match length {
-            Length::Nanos(ns) => sum.saturating_add(*ns),
+        let round_ns: u64 = self.phases.iter().fold(0, |sum: u64, phase| match phase.length {
+            Length::Nanos(ns) => sum.saturating_add(ns),
             Length::Requests(_) => sum,
         });
-        let timed = self.phases.iter().all(|(length, _)| matches!(length, Length::Nanos(_)));
+        let timed = self.phases.iter().all(|phase| matches!(phase.length, Length::Nanos(_)));
         if timed && self.repeat {
             self.since_ns += now_ns.saturating_sub(self.since_ns) / round_ns * round_ns;
         }
         for _ in 0..self.phases.len() {
             let last = self.current + 1 == self.phases.len();
-            let over = match self.phases[self.current].0 {
+            let over = match self.phases[self.current].length {
                 Length::Requests(count) => self.drawn >= count,
                 Length::Nanos(ns) => now_ns.saturating_sub(self.since_ns) >= ns,
             };
             if !over || (last && !self.repeat) {
                 break;
             }
-            self.since_ns = match self.phases[self.current].0 {
+            self.since_ns = match self.phases[self.current].length {
                 Length::Requests(_) => now_ns,
                 Length::Nanos(ns) => self.since_ns.saturating_add(ns),
             };
@@ -155,7 +233,8 @@ impl Phases {
             self.drawn = 0;
         }
         self.drawn += 1;
-        self.phases[self.current].1.next(length, now_ns)
+        let phase = &mut self.phases[self.current];
+        phase.addresses.next(length, now_ns).within(phase.read_share)
     }
 }
 

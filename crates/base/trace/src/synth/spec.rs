@@ -3,9 +3,12 @@
 //! Unknown keys, missing units and values out of range are refused with what was expected. Keys:
 //! docs/synth.md.
 
-use super::address::{AddressRegion, AddressShape, Length, PatternSpec};
+use super::address::{
+    AddressRegion, AddressShape, Length, PartSpec, PatternSpec, PhaseSpec, PhasesSpec,
+};
+use super::trap::TrapSpec;
 use super::{ArrivalSpec, Bursts};
-use cachewright_types::{parse_bytes, parse_duration};
+use cachewright_types::{Seed, parse_bytes, parse_duration};
 use serde::Deserialize;
 
 /// Why a description was refused.
@@ -24,7 +27,7 @@ impl Mistake {
 /// A checked description.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SynthSpec {
-    pub(super) seed: u64,
+    pub(super) seed: Seed,
     pub(super) tenants: Vec<SynthTenantSpec>,
 }
 
@@ -46,13 +49,23 @@ pub(super) struct SynthTenantSpec {
 #[serde(deny_unknown_fields)]
 struct File {
     synth: Head,
-    tenant: Vec<Tenant>,
+    trap: Option<Trap>,
+    tenant: Option<Vec<Tenant>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with `seed`")]
 struct Head {
     seed: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table of `kind`, `cache` and `count`")]
+struct Trap {
+    kind: String,
+    cache: String,
+    count: u64,
+    period: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -99,19 +112,28 @@ const TENANTS_LIMIT: usize = 65_535;
 type Checked<T> = Result<T, Mistake>;
 
 impl SynthSpec {
-    /// Reads and checks a description.
-    pub(super) fn parse(text: &str) -> Checked<SynthSpec> {
+    /// Reads and checks a description; `seed` takes the place of its own.
+    pub(super) fn parse(text: &str, seed: Option<u64>) -> Checked<SynthSpec> {
         let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let place = line.map_or(String::new(), |line| format!(" (line {line})"));
             let message = error.message().replace('\n', "; ");
             Mistake::new(format!("{message}{place}"), "a description as in docs/synth.md")
         })?;
-        if file.tenant.is_empty() || file.tenant.len() > TENANTS_LIMIT {
-            let found = format!("{} tenants", file.tenant.len());
+        let seed = Seed(seed.unwrap_or(file.synth.seed));
+        let tenants = match (file.trap, file.tenant) {
+            (Some(trap), None) => return Ok(SynthSpec { seed, tenants: trap.tenants(seed)? }),
+            (None, Some(tenants)) => tenants,
+            (found, _) => {
+                let found = if found.is_some() { "`trap` beside `tenant`" } else { "no `tenant`" };
+                return Err(Mistake::new(found, "tables of tenants, or `trap` in their place"));
+            }
+        };
+        if tenants.is_empty() || tenants.len() > TENANTS_LIMIT {
+            let found = format!("{} tenants", tenants.len());
             return Err(Mistake::new(found, "1 to 65535 tenants"));
         }
-        let tenants = file.tenant.into_iter().map(Tenant::check).collect::<Checked<Vec<_>>>()?;
+        let tenants = tenants.into_iter().map(Tenant::check).collect::<Checked<Vec<_>>>()?;
         let mut names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -119,8 +141,15 @@ impl SynthSpec {
                 format!("two tenants `{}`", pair[0]),
                 "a name of its own for each",
             )),
-            None => Ok(SynthSpec { seed: file.synth.seed, tenants }),
+            None => Ok(SynthSpec { seed, tenants }),
         }
+    }
+}
+
+impl Trap {
+    fn tenants(self, seed: Seed) -> Checked<Vec<SynthTenantSpec>> {
+        let cache_bytes = bytes("cache", &self.cache)?;
+        Ok(TrapSpec::new(&self.kind, cache_bytes, self.count, self.period)?.tenants(seed))
     }
 }
 
@@ -225,6 +254,7 @@ enum Kind {
 #[serde(deny_unknown_fields, expecting = "a table of `weight` and `pattern`")]
 struct Part {
     weight: u64,
+    read_share: Option<f64>,
     pattern: Pattern,
 }
 
@@ -233,6 +263,7 @@ struct Part {
 struct Phase {
     count: Option<u64>,
     duration: Option<String>,
+    read_share: Option<f64>,
     pattern: Pattern,
 }
 
@@ -288,7 +319,14 @@ impl Pattern {
     fn mix(self, largest: u64) -> Checked<PatternSpec> {
         let parts = self.part.unwrap_or_default();
         weights(parts.iter().map(|part| part.weight))?;
-        let parts = parts.into_iter().map(|part| Ok((part.weight, part.pattern.check(largest)?)));
+        let parts = parts.into_iter().map(|part| {
+            part.read_share.map_or(Ok(()), |value| share("read_share", value))?;
+            Ok(PartSpec {
+                weight: part.weight,
+                read_share: part.read_share,
+                pattern: part.pattern.check(largest)?,
+            })
+        });
         Ok(PatternSpec::Mix(parts.collect::<Checked<Vec<_>>>()?))
     }
 
@@ -302,13 +340,19 @@ impl Pattern {
                     return Err(Mistake::new("a phase without one length", expected));
                 }
             };
-            Ok((length, phase.pattern.check(largest)?))
+            phase.read_share.map_or(Ok(()), |value| share("read_share", value))?;
+            Ok(PhaseSpec {
+                length,
+                read_share: phase.read_share,
+                pattern: phase.pattern.check(largest)?,
+            })
         });
         let phases = phases.collect::<Checked<Vec<_>>>()?;
         if phases.is_empty() {
             return Err(Mistake::new("no `phase`", "at least one"));
         }
-        Ok(PatternSpec::Phases(phases, self.repeat.unwrap_or(true)))
+        let repeat = self.repeat.unwrap_or(true);
+        Ok(PatternSpec::Phases(PhasesSpec { phases, repeat, begun: 0 }))
     }
 
     fn region(&self, largest: u64) -> Checked<AddressRegion> {
