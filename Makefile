@@ -80,10 +80,10 @@ WHEEL_ARCHS ?= x86_64 aarch64
 SOAK_ROUNDS ?= 5000
 
 .PHONY: help demo test test-rust test-python lab-test answers newcomer fmt fmt-check lint types \
-	tidy generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
-	mutants agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke \
-	live-losses live-losses-smoke live-guest live-guest-smoke live-soak live-soak-smoke \
-	bench-live wheel wheels wheel-check man install docs cachewrightd clean
+	tidy generate check-generated develop figures figures-smoke traps bench bench-smoke fuzz \
+	fuzz-smoke mutants agree crash crash-smoke live-demo static live-tools live-kills \
+	live-kills-smoke live-losses live-losses-smoke live-guest live-guest-smoke live-soak \
+	live-soak-smoke bench-live wheel wheels wheel-check man install docs cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -174,6 +174,10 @@ figures-smoke: develop ## the same on small synthetic traces
 	@for paper in $(PAPERS); do \
 		$(BIN)/cachewright reproduce $$paper --quick --out $(FIGURES_OUT)/$$paper-quick || exit 1; \
 	done
+
+traps: ## what schemes lose on traces that mislead those which adapt; writes lab/traps.md
+	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=release
+	$(BIN)/python -m cachewright_lab.traps --out $(FIGURES_OUT)/traps --write
 
 bench: ## speed and memory beside libCacheSim; writes benches/peers.md
 	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=release
