@@ -1,10 +1,11 @@
 """Traps: what every scheme loses on traces that are made to mislead schemes which adapt.
 
 `python -m cachewright_lab.traps --out DIR [--write]` makes the tables of lab/traps.md. Traps are
-the descriptions `specs/synth/trap-*.toml`; schemes come from the registries, so that a new one of
-either takes part. Policies are judged by misses, partitioners by the largest slowdown of a tenant,
-separations by write amplification, each beside a fixed rule, the best choice among several, and one
-that knows the future. The seed is that of the trace and of the schemes. Ratios: 1.00 is as much.
+the descriptions `specs/synth/trap-*.toml`, one of each kind; schemes come from the registries, so
+that a new one takes part. Policies are judged by misses, partitioners by the largest slowdown of a
+tenant, separations by write amplification, each beside a fixed rule, the best choice among several,
+and one that knows the future. The seed is that of the trace and of the schemes. Ratios: 1.00 is as
+much.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ BLOCK = 4096
 SEEDS = 5
 MANY_SEEDS, MANY_SEEDS_OF = 100, ("lru", "duel-x")
 
-# What a trap misleads, where it is not the policy, and its periods beside that of its description.
-# Periods of `alternation` are in cache sizes, those of `swap` in requests (2000 are an interval).
+# Kinds that are aimed at partitioners and at separations; all others are at policies.
 PARTITIONERS = ("swap", "idle-return")
 SEPARATIONS = ("writer-as-reader", "reader-as-writer")
-# The memories of `cacheus` (1/2), `cachesack` (2), `access-frequency` and `rc-x` (16), `duel-x`.
+# Periods of `alternation` in cache sizes: the memories of `cacheus` (1/2), `cachesack` (2),
+# `access-frequency` and `rc-x` (16), `duel-x` (100).
 MEMORIES = (0.5, 2, 16, 100)
-# An interval, and those after which `icache-x` counts half and calls a tenant idle.
+# Periods of `swap` in requests: an interval, and the four after which `icache-x` counts half.
 INTERVALS = (2000, 8000)
 # Turns that a trap with periods takes.
 LEAST_PERIODS = 6
