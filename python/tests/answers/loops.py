@@ -54,6 +54,8 @@ GOALLESS = (
     {"name": "dp", "own_policy": True, "min_gain": 0.1, "max_moved": 0.1},
     {"name": "memshare", "guaranteed": 0.2, "shadow": 0.2, "credit": 4.0, "max_moved": 0.3},
     {"name": "memshare", "idle_tax": 0.9, "lend_after": 2},
+    "hare",
+    {"name": "hare", "bandwidth": 1000.0, "granules": 16, "margin": 0.0, "window": 3},
 )
 WITH_GOALS = (
     "soft-qos",

@@ -5,6 +5,7 @@
 pub mod costpi;
 pub mod dp;
 pub mod fixed;
+pub mod hare;
 mod history;
 pub mod hull;
 pub mod icache;

@@ -171,6 +171,7 @@ partitioners! {
     crate::hull::HullShares,
     crate::dp::Dp,
     crate::dp::DpResponse,
+    crate::hare::Hare,
     crate::memshare::Memshare,
     crate::robinhood::RobinHood,
     crate::costpi::CostPi,

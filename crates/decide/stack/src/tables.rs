@@ -290,7 +290,8 @@ declare! {
         /// a longer read or write is a malformed record
         max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
         /// its share of the cache
-        weight: f64 = 1.0, "number", 1e-300 ..= 1e9; applies "to partition `static`";
+        weight: f64 = 1.0, "number", 1e-300 ..= 1e9;
+            applies "to partitions `static`, `memshare` and `hare`";
             shares "pass, alone";
         /// its shares of the cache in each interval, repeated from the start after the last
         schedule: Vec<f64> = Vec::new(), "numbers"; applies "to partition `scheduled`";

@@ -17,6 +17,7 @@ mod elastic;
 mod flash;
 mod given_models;
 mod golden_run;
+mod hare;
 mod histories;
 mod hostile_stacks;
 mod kinds_of_workload;
