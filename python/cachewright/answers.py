@@ -717,6 +717,8 @@ class Device:
     max_inside: int
     # Energy; absent where no power is known.
     energy: DeviceEnergy | None = None
+    # Disk-head time; absent for a device that is no disk.
+    head_time: DiskHeadTime | None = None
     # Its flash; absent for a device without flash, and for a drive that is the whole machine.
     flash: Flash | None = None
 
@@ -735,6 +737,21 @@ class DeviceEnergy:
     joules_per_gib: float | None
     # Joules by what they were spent on.
     parts: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskHeadTime:
+    """The time that requests keep the heads of a disk: the average seek, half a revolution and
+    the bytes at the outermost rate for each request, as if it were alone."""
+
+    # Time of all requests.
+    total_ns: int
+    # Length of an interval, the setting `head_interval` of the disk.
+    interval_ns: int
+    # Time of the busiest interval.
+    peak_ns: int
+    # The same over the length of the interval: disks that the requests need at least.
+    peak_disks: float
 
 
 @dataclass(frozen=True, kw_only=True)

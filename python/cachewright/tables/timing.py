@@ -321,6 +321,7 @@ def facts(found: Timing) -> list[Fact]:
     if found.cleaned_blocks:
         pairs.append(("cleaned", words.counted(found.cleaned_blocks, "block")))
     pairs += store(found)
+    pairs += head_times(found)
     pairs += energy_fact(found)
     fairness = found.fairness
     if fairness:
@@ -435,6 +436,18 @@ def life(days: float) -> str:
     if days >= 2 * DAYS_PER_YEAR:
         return f"{words.significant(days / DAYS_PER_YEAR)} years"
     return f"{words.significant(days)} days" if days >= 2 else words.duration(days * NS_PER_DAY)
+
+
+def head_times(found: Timing) -> list[Fact]:
+    """Return how long requests keep the heads of each disk, and in its busiest interval."""
+    disks = [(one.name, one.head_time) for one in found.devices if one.head_time]
+    texts = [
+        f"{name} {words.duration(time.total_ns)}, in the busiest "
+        f"{words.duration(time.interval_ns)} {words.duration(time.peak_ns)} "
+        f"({words.significant(time.peak_disks)} disks)"
+        for name, time in disks
+    ]
+    return [("disk-head time", "; ".join(texts))] if texts else []
 
 
 def energy_fact(found: Timing) -> list[Fact]:

@@ -32,9 +32,26 @@ pub struct Device {
     /// Energy; absent where no power is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<DeviceEnergy>,
+    /// Disk-head time; absent for a device that is no disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_time: Option<DiskHeadTime>,
     /// Its flash; absent for a device without flash, and for a drive that is the whole machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flash: Option<Flash>,
+}
+
+/// The time that requests keep the heads of a disk: the average seek, half a revolution and the
+/// bytes at the outermost rate for each request, as if it were alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskHeadTime {
+    /// Time of all requests.
+    pub total_ns: u64,
+    /// Length of an interval, the setting `head_interval` of the disk.
+    pub interval_ns: u64,
+    /// Time of the busiest interval.
+    pub peak_ns: u64,
+    /// The same over the length of the interval: disks that the requests need at least.
+    pub peak_disks: f64,
 }
 
 /// A drive with a data cache that is the whole machine.

@@ -3,6 +3,7 @@
 //! Units: commands, bytes, nanoseconds, joules, watts. A power of 0 is one that is not given: its
 //! part is left out, and a device without any power or energy has none.
 
+use crate::disk::HeadTime;
 use crate::ssd::flash::FlashStats;
 use crate::store::StoreStats;
 use cachewright_types::measure::Population;
@@ -26,6 +27,8 @@ pub enum DeviceWork {
     /// Nothing that is counted.
     #[default]
     Nothing,
+    /// The time that requests keep the heads of a disk.
+    Disk(HeadTime),
     /// Work on flash of its own.
     Flash(Box<FlashStats>),
     /// The work of a log-structured store.
@@ -37,7 +40,7 @@ impl Report {
     pub fn flash(&self) -> Option<&FlashStats> {
         match &self.work {
             DeviceWork::Flash(flash) => Some(flash),
-            DeviceWork::Nothing | DeviceWork::Store(_) => None,
+            DeviceWork::Nothing | DeviceWork::Disk(_) | DeviceWork::Store(_) => None,
         }
     }
 
@@ -45,7 +48,15 @@ impl Report {
     pub fn store(&self) -> Option<&StoreStats> {
         match &self.work {
             DeviceWork::Store(store) => Some(store),
-            DeviceWork::Nothing | DeviceWork::Flash(_) => None,
+            DeviceWork::Nothing | DeviceWork::Disk(_) | DeviceWork::Flash(_) => None,
+        }
+    }
+
+    /// Disk-head time; nothing for a device without heads.
+    pub fn head_time(&self) -> Option<&HeadTime> {
+        match &self.work {
+            DeviceWork::Disk(time) => Some(time),
+            DeviceWork::Nothing | DeviceWork::Flash(_) | DeviceWork::Store(_) => None,
         }
     }
 }

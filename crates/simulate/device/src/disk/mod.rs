@@ -12,12 +12,14 @@
 
 mod buffer;
 mod geometry;
+mod head_time;
 
 use crate::device::{Command, Completion, Device, Spent, SpentPart};
-use crate::report::{Energy, Report};
+use crate::report::{DeviceWork, Energy, Report};
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError, choices, declare};
 use geometry::{Arm, DiskGeometry, DiskPlace, DiskShape, SeekCurve, SeekFigures};
+pub use head_time::HeadTime;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -45,6 +47,7 @@ pub struct Disk {
     /// Time the arm has moved, and data of commands has passed.
     seek_ns: u64,
     transfer_ns: u64,
+    head_time: HeadTime,
 }
 
 impl Disk {
@@ -58,6 +61,8 @@ impl Disk {
         let sector_bytes = u64::from(settings.sector_bytes);
         let segment = settings.buffer.0 / u64::from(settings.segments.max(1)) / sector_bytes;
         let ahead = settings.read_ahead.0 / sector_bytes;
+        let position_ns = settings.average_seek.0 + geometry.revolution_ns() / 2;
+        let outer_rate = settings.outer_mb_per_s * 1e6;
         Ok(Disk {
             sector_bytes,
             queue: DiskQueue::new(
@@ -72,6 +77,7 @@ impl Disk {
             watts: [settings.idle_power, settings.seek_power, settings.transfer_power],
             seek_ns: 0,
             transfer_ns: 0,
+            head_time: HeadTime::new(position_ns, outer_rate, settings.head_interval.0),
             geometry,
         })
     }
@@ -181,6 +187,9 @@ impl Device for Disk {
     fn submit(&mut self, now: Nanos, command: Command) {
         let (first, end) = self.sectors_of(command.offset.0, command.length.0);
         let data = matches!(command.op, Op::Read | Op::Write) && command.length.0 > 0;
+        if data {
+            self.head_time.request(now.0, command.length.0);
+        }
         let mut held = || self.buffer.hit(&self.geometry, first, end, now.0);
         if !data {
             self.link.send(&command, now.0, now.0, 0);
@@ -223,7 +232,7 @@ impl Device for Disk {
         energy.draw("idle", idle, now.0);
         energy.draw("seek", seek, self.seek_ns);
         energy.draw("transfer", transfer, self.transfer_ns);
-        Report { energy, ..Report::default() }
+        Report { energy, work: DeviceWork::Disk(self.head_time), ..Report::default() }
     }
 
     fn audit(&self) -> Result<(), String> {
@@ -290,6 +299,11 @@ declare! {
             queue_depth: u32 = 32, "commands", 1 ..= 65_536; "native command queueing of SATA";
             /// a command that has waited so long goes first; 0s for never
             age_limit: Nanos = Nanos(0), "time", 0 ..= 1e12; "off by default";
+        }
+        "load" {
+            /// intervals over which disk-head time is summed
+            head_interval: Nanos = Nanos(600_000_000_000), "time",
+                1_000_000 ..= 3_153_600_000_000_000_000; "experiments of wonglkd/BCacheSim: 600 s";
         }
         "energy" {
             /// power while the platters turn; 0 is not given

@@ -44,6 +44,39 @@ fn a_random_access_takes_the_average_seek_half_a_revolution_and_the_transfer() {
     }
 }
 
+/// Disk-head time charges each request as if it were alone and anywhere, which these are.
+#[test]
+fn disk_head_time_of_random_reads_one_by_one_is_what_they_take() {
+    for (name, _, _) in DISKS {
+        let mut disk = device(name, &[("head_interval", "10s")]);
+        let done = random_reads(disk.as_mut(), 20_000, 4096);
+        let taken = done.iter().map(|one| one.finished.0 - one.submitted.0).sum::<u64>() as f64;
+        let report = disk.report(done.last().unwrap().finished);
+        let time = *report.head_time().unwrap();
+        assert!((time.total_ns() as f64 / taken - 1.0).abs() < 0.01, "{name}: {time:?}");
+        assert!(time.peak_disks() < 1.01, "one disk serves them: {time:?}");
+    }
+}
+
+/// Ten reads of one block in a second, of which the buffer holds nine, a flush and a trim.
+#[test]
+fn disk_head_time_counts_reads_that_the_buffer_holds_and_no_flush() {
+    let settings = DiskSettings { head_interval: Nanos(1_000_000_000), ..DiskSettings::default() };
+    let mut disk = Disk::new(&settings).unwrap();
+    let (mut done, mut now) = (Vec::new(), Nanos(0));
+    for tag in 0..10 {
+        disk.submit(now, command(tag, Op::Read, 0, 140_000));
+        now = next(&mut disk, &mut done);
+    }
+    disk.submit(now, command(10, Op::Flush, 0, 0));
+    disk.submit(now, command(11, Op::Trim, 0, 4096));
+    // 8.5 ms of seek, half of 8 1/3 ms, and 1 ms for 140 kB at 140 MB/s: 13 2/3 ms each.
+    let report = disk.report(now);
+    let time = report.head_time().unwrap();
+    assert!(time.total_ns().abs_diff(136_666_667) <= 10, "{time:?}");
+    assert!((time.peak_disks() - 0.136_666_667).abs() < 1e-6, "{time:?}");
+}
+
 /// The media rate of the outermost zone, less what switching heads and cylinders takes.
 #[test]
 fn sequential_reads_run_at_the_media_rate() {

@@ -10,6 +10,7 @@ use crate::answers::throughput;
 use crate::case::{Case, ResolvedCase};
 use crate::folder::write_numbers;
 use crate::spec::{DeviceSpec, Front, TenantSpec};
+use cachewright_device::disk::HeadTime;
 use cachewright_device::ssd::flash::{FlashStats, QueueClass, UnitStage};
 use cachewright_device::ssd::{Life, SsdParams};
 use cachewright_device::{DeviceUse, Use};
@@ -20,6 +21,7 @@ use cachewright_result::devices::BusyShares;
 use cachewright_result::devices::Device;
 use cachewright_result::devices::DeviceEnergy;
 use cachewright_result::devices::Dies;
+use cachewright_result::devices::DiskHeadTime;
 use cachewright_result::devices::EnergyRates;
 use cachewright_result::devices::Flash;
 use cachewright_result::devices::Queue;
@@ -257,7 +259,17 @@ fn line(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) 
         mean_inside: used.population.inside_ns() as f64 / span_ns,
         max_inside: used.population.max(),
         energy: device_energy(device, end_ns),
+        head_time: device.report.head_time().map(head_time),
         flash: of_flash.map(|(params, found)| flash(&params, found, written, end_ns)),
+    }
+}
+
+fn head_time(found: &HeadTime) -> DiskHeadTime {
+    DiskHeadTime {
+        total_ns: found.total_ns(),
+        interval_ns: found.interval_ns(),
+        peak_ns: found.peak_ns(),
+        peak_disks: found.peak_disks(),
     }
 }
 
