@@ -31,6 +31,7 @@ pub mod links;
 pub mod lirs;
 pub mod lrb;
 pub mod lru;
+pub mod merlin;
 pub mod oc_smq;
 pub mod policy;
 pub mod queue;

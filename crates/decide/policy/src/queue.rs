@@ -74,12 +74,20 @@ impl BlockQueue {
     /// Takes out the oldest block.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<BlockId> {
+        let block = self.oldest()?;
+        self.tail = self.tail.wrapping_add(1);
+        Some(block)
+    }
+
+    /// The oldest block. Stale entries before it are dropped.
+    #[inline(always)]
+    pub fn oldest(&mut self) -> Option<BlockId> {
         while self.tail != self.head {
             let block = BlockId(self.ring[self.slot(self.tail)]);
-            self.tail = self.tail.wrapping_add(1);
             if self.dead == 0 || !self.was_stale(block) {
                 return Some(block);
             }
+            self.tail = self.tail.wrapping_add(1);
         }
         None
     }

@@ -51,6 +51,7 @@ policies! {
     crate::w_tiny_lfu::WTinyLfu,
     crate::lhd::Lhd,
     crate::cacheus::Cacheus,
+    crate::merlin::Merlin,
     crate::cachesack::CacheSack,
     crate::lrb::Lrb,
     crate::gl_cache::GlCache,

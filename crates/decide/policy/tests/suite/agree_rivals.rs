@@ -7,6 +7,7 @@ use crate::rival_models::cacheus::Experts;
 use crate::rival_models::gl_cache::GroupLevel;
 use crate::rival_models::lhd::Density;
 use crate::rival_models::lrb::Relaxed;
+use crate::rival_models::merlin::FilterStagingCore;
 use crate::rival_models::slru::SegmentLists;
 use crate::rival_models::w_tiny_lfu::Window;
 
@@ -61,4 +62,17 @@ fn cachesack_is_a_knapsack_of_categories() {
     assert!(agree("cachesack", &dear, |c| Sack::new(c, 2.0, 5.0, 1.5)) > 100);
     let forgetful = [("ghosts", Value::Float(0.5)), ("write_price", Value::Float(0.25))];
     assert!(agree("cachesack", &forgetful, |c| Sack::new(c, 0.5, 2.0, 0.25)) > 1_000);
+}
+
+#[test]
+fn merlin_is_four_lists_with_a_guard() {
+    assert!(agree("merlin", &[], |c| FilterStagingCore::new(c, c, 2 * c, 32)) > 10_000);
+    let short = [
+        ("ghost_share", Value::Float(0.5)),
+        ("history", Value::Float(1.0)),
+        ("halve_every", Value::Int(2)),
+    ];
+    assert!(agree("merlin", &short, |c| FilterStagingCore::new(c, c / 2, c, 2)) > 10_000);
+    let none = [("ghost_share", Value::Float(0.0)), ("history", Value::Float(0.0))];
+    assert!(agree("merlin", &none, |c| FilterStagingCore::new(c, 0, 0, 32)) > 10_000);
 }

@@ -8,5 +8,6 @@ pub mod cacheus;
 pub mod gl_cache;
 pub mod lhd;
 pub mod lrb;
+pub mod merlin;
 pub mod slru;
 pub mod w_tiny_lfu;
