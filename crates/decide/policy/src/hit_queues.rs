@@ -48,8 +48,9 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
         self.queues[queue].len()
     }
 
+    /// The queue of a block, if it is in one.
     #[inline(always)]
-    fn queue_of(&self, block: BlockId) -> Option<usize> {
+    pub fn queue_of(&self, block: BlockId) -> Option<usize> {
         usize::from(self.states[block.index()] >> QUEUE_SHIFT).checked_sub(1)
     }
 
@@ -103,6 +104,16 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
     /// becomes the newest.
     #[inline(always)]
     pub fn pop_unhit(&mut self, queue: usize) -> Option<BlockId> {
+        self.pop_unhit_noting(queue, |_| ())
+    }
+
+    /// The same; `again` hears of each block that becomes the newest again.
+    #[inline(always)]
+    pub fn pop_unhit_noting(
+        &mut self,
+        queue: usize,
+        mut again: impl FnMut(BlockId),
+    ) -> Option<BlockId> {
         loop {
             let block = self.pop_loading(queue)?;
             let state = &mut self.states[block.index()];
@@ -111,6 +122,7 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
                 return Some(block);
             }
             *state -= 1;
+            again(block);
             self.queues[queue].push(block);
         }
     }

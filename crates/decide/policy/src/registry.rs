@@ -52,6 +52,7 @@ policies! {
     crate::lhd::Lhd,
     crate::cacheus::Cacheus,
     crate::merlin::Merlin,
+    crate::clock2q_plus::Clock2QPlus,
     crate::cachesack::CacheSack,
     crate::lrb::Lrb,
     crate::gl_cache::GlCache,

@@ -4,6 +4,7 @@
 use crate::agree_ghosts::agree;
 use crate::rival_models::cachesack::Sack;
 use crate::rival_models::cacheus::Experts;
+use crate::rival_models::clock2q_plus::WindowedClock;
 use crate::rival_models::gl_cache::GroupLevel;
 use crate::rival_models::lhd::Density;
 use crate::rival_models::lrb::Relaxed;
@@ -62,6 +63,17 @@ fn cachesack_is_a_knapsack_of_categories() {
     assert!(agree("cachesack", &dear, |c| Sack::new(c, 2.0, 5.0, 1.5)) > 100);
     let forgetful = [("ghosts", Value::Float(0.5)), ("write_price", Value::Float(0.25))];
     assert!(agree("cachesack", &forgetful, |c| Sack::new(c, 0.5, 2.0, 0.25)) > 1_000);
+}
+
+#[test]
+fn clock2q_plus_is_a_clock_behind_a_window() {
+    assert!(
+        agree("clock2q-plus", &[], |c| WindowedClock::new(c, c / 10, 0.5, 9 * c / 10)) > 10_000
+    );
+    let wide = [("small_share", Value::Float(0.5)), ("window_share", Value::Float(0.3))];
+    assert!(
+        agree("clock2q-plus", &wide, |c| WindowedClock::new(c, c / 2, 0.3, 9 * c / 10)) > 10_000
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 pub mod cachesack;
 pub mod cacheus;
+pub mod clock2q_plus;
 pub mod gl_cache;
 pub mod lhd;
 pub mod lrb;
