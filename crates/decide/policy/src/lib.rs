@@ -33,6 +33,7 @@ pub mod lirs;
 pub mod lrb;
 pub mod lru;
 pub mod merlin;
+pub mod mq;
 pub mod oc_smq;
 pub mod policy;
 pub mod queue;

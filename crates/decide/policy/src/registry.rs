@@ -53,6 +53,7 @@ policies! {
     crate::cacheus::Cacheus,
     crate::merlin::Merlin,
     crate::clock2q_plus::Clock2QPlus,
+    crate::mq::Mq,
     crate::cachesack::CacheSack,
     crate::lrb::Lrb,
     crate::gl_cache::GlCache,

@@ -9,6 +9,7 @@ use crate::rival_models::gl_cache::GroupLevel;
 use crate::rival_models::lhd::Density;
 use crate::rival_models::lrb::Relaxed;
 use crate::rival_models::merlin::FilterStagingCore;
+use crate::rival_models::mq::Queues;
 use crate::rival_models::slru::SegmentLists;
 use crate::rival_models::w_tiny_lfu::Window;
 
@@ -87,4 +88,12 @@ fn merlin_is_four_lists_with_a_guard() {
     assert!(agree("merlin", &short, |c| FilterStagingCore::new(c, c / 2, c, 2)) > 10_000);
     let none = [("ghost_share", Value::Float(0.0)), ("history", Value::Float(0.0))];
     assert!(agree("merlin", &none, |c| FilterStagingCore::new(c, 0, 0, 32)) > 10_000);
+}
+
+#[test]
+fn mq_is_a_list_per_power_of_two() {
+    assert!(agree("mq", &[], |c| Queues::new(c, 8, 10_000, 4 * c)) > 10_000);
+    let short =
+        [("lists", Value::Int(4)), ("lifetime", Value::Int(30)), ("history", Value::Float(0.5))];
+    assert!(agree("mq", &short, |c| Queues::new(c, 4, 30, c / 2)) > 10_000);
 }

@@ -300,6 +300,10 @@ fn mostly_new(rng: &mut Rng, count: u32) -> Vec<BlockId> {
     (0..count).map(|i| BlockId(if i % 8 == 0 { rng.below(200) as u32 } else { 200 + i })).collect()
 }
 
+/// The blocks that a policy tracks at most, as multiples of its capacity, where its source
+/// remembers more than three caches.
+const TRACKED: [(&str, u32); 1] = [("mq", 5)];
+
 #[test]
 fn memory_of_past_blocks_is_bounded() {
     const COUNT: u32 = 20_000;
@@ -314,7 +318,8 @@ fn memory_of_past_blocks_is_bounded() {
                 policy.access(Access { future, ..Access::read(*block) });
             }
             let tracked = (0..COUNT + 200).filter(|id| policy.tracks(BlockId(*id))).count() as u32;
-            let limit = 4 * capacity + 64;
+            let more = TRACKED.iter().find(|(name, _)| *name == entry.name);
+            let limit = more.map_or(4, |(_, times)| *times) * capacity + 64;
             assert!(tracked <= limit, "{} of {capacity} tracks {tracked}", entry.name);
         }
     }

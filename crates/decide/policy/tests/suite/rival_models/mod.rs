@@ -10,5 +10,6 @@ pub mod gl_cache;
 pub mod lhd;
 pub mod lrb;
 pub mod merlin;
+pub mod mq;
 pub mod slru;
 pub mod w_tiny_lfu;
