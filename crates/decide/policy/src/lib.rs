@@ -44,6 +44,7 @@ pub mod registry;
 pub mod renumber;
 pub mod replay;
 pub mod s3_fifo;
+pub mod s4_fifo;
 mod sampled_blocks;
 mod segmented;
 pub mod shadow;

@@ -44,6 +44,7 @@ policies! {
     crate::sieve::Sieve,
     crate::lfu::Lfu<false>,
     crate::s3_fifo::S3Fifo,
+    crate::s4_fifo::S4Fifo,
     crate::arc::Arc,
     crate::larc::Larc,
     crate::two_q::TwoQ,

@@ -39,7 +39,7 @@ fn feed<P: Registered>(cache: &mut Cache<P>, rng: &mut Rng, count: u32, plan: &m
 }
 
 /// Policies that choose victims by shares of the capacity, which a piece changes for the next one.
-const BY_SHARES: [&str; 5] = ["2q", "reca", "s3-fifo", "merlin", "clock2q-plus"];
+const BY_SHARES: [&str; 6] = ["2q", "reca", "s3-fifo", "s4-fifo", "merlin", "clock2q-plus"];
 
 /// One cache is divided at once and one in pieces of seven blocks; both have seen the same.
 struct InPieces;

@@ -10,6 +10,7 @@ use crate::rival_models::lhd::Density;
 use crate::rival_models::lrb::Relaxed;
 use crate::rival_models::merlin::FilterStagingCore;
 use crate::rival_models::mq::Queues;
+use crate::rival_models::s4_fifo::{FourQueues, Thresholds};
 use crate::rival_models::slru::SegmentLists;
 use crate::rival_models::w_tiny_lfu::Window;
 
@@ -96,4 +97,28 @@ fn mq_is_a_list_per_power_of_two() {
     let short =
         [("lists", Value::Int(4)), ("lifetime", Value::Int(30)), ("history", Value::Float(0.5))];
     assert!(agree("mq", &short, |c| Queues::new(c, 4, 30, c / 2)) > 10_000);
+}
+
+#[test]
+fn s4_fifo_is_three_lists_with_thresholds() {
+    let s4 = |small: f64, skip: f64, ghosts: f64, promote_hits, ghost_hits| {
+        let settings = [
+            ("choose", Value::Bool(false)),
+            ("small_share", Value::Float(small)),
+            ("skip_share", Value::Float(skip)),
+            ("ghost_share", Value::Float(ghosts)),
+            ("promote_hits", Value::Int(promote_hits)),
+            ("ghost_hits", Value::Int(ghost_hits)),
+        ];
+        let part = |share: f64, blocks: usize| (share * blocks as f64) as usize;
+        agree("s4-fifo", &settings, |capacity| {
+            let small = part(small, capacity).max(1);
+            let (skip, ghosts) = (part(skip, small), part(ghosts, capacity));
+            let (promote_hits, ghost_hits) = (promote_hits as u32, ghost_hits as u32);
+            FourQueues::new(Thresholds { capacity, small, skip, ghosts, promote_hits, ghost_hits })
+        })
+    };
+    assert!(s4(0.1, 0.0, 0.9, 2, 0) > 10_000);
+    assert!(s4(0.5, 0.25, 0.9, 1, 1) > 10_000);
+    assert!(s4(0.3, 0.5, 3.0, 2, 2) > 10_000);
 }

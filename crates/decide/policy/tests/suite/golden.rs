@@ -24,8 +24,11 @@ const LIRS_LIBCACHESIM: &str = "lirs, libcachesim";
 /// hits of a ghost that leaves the full ghost queue by the eviction for its own return.
 const MERLIN_UNFORGETTING: &str = "merlin, unforgetting";
 
+/// S4-FIFO with its defaults and no choice, which is S3-FIFO.
+const S4_FIXED: &str = "s4-fifo, no choice";
+
 /// Misses over the synthetic trace at [`SIZES`]: of libCacheSim 0.3.5, but for the paper's `lirs`,
-/// and for `merlin` with its defaults, which are as they were found here.
+/// and for `merlin` and `s4-fifo` with their defaults, which are as they were found here.
 const SYNTHETIC: &[(&str, [u64; 7])] = &[
     ("lru", [190_485, 179_283, 170_869, 159_145, 136_955, 114_288, 89_995]),
     ("fifo", [191_913, 181_518, 173_994, 163_372, 143_311, 122_897, 100_636]),
@@ -42,6 +45,8 @@ const SYNTHETIC: &[(&str, [u64; 7])] = &[
     (MERLIN_UNFORGETTING, [177_302, 161_924, 152_196, 139_940, 118_547, 96_996, 71_866]),
     ("clock2q-plus", [177_955, 162_497, 152_637, 140_323, 119_153, 97_568, 75_074]),
     ("mq", [175_721, 158_859, 149_433, 137_745, 118_137, 106_902, 87_846]),
+    ("s4-fifo", [177_358, 161_021, 150_915, 138_739, 117_443, 96_713, 71_956]),
+    (S4_FIXED, [177_129, 161_235, 151_458, 139_199, 118_032, 97_212, 74_079]),
     ("slru", [179_181, 164_166, 154_807, 143_269, 122_458, 100_581, 73_694]),
 ];
 
@@ -122,6 +127,7 @@ fn misses_on_the_cloudphysics_sample_are_golden() {
 fn scheme(name: &str) -> (&str, Vec<(String, Value)>) {
     let (policy, settings) = match name {
         LIRS_LIBCACHESIM => ("lirs", vec![("variant", Value::Text("libcachesim".to_owned()))]),
+        S4_FIXED => ("s4-fifo", vec![("choose", Value::Bool(false))]),
         MERLIN_UNFORGETTING => ("merlin", vec![("history", Value::Float(400.0))]),
         "slru" => {
             let four = [

@@ -302,7 +302,7 @@ fn mostly_new(rng: &mut Rng, count: u32) -> Vec<BlockId> {
 
 /// The blocks that a policy tracks at most, as multiples of its capacity, where its source
 /// remembers more than three caches.
-const TRACKED: [(&str, u32); 1] = [("mq", 5)];
+const TRACKED: [(&str, u32); 2] = [("mq", 5), ("s4-fifo", 7)];
 
 #[test]
 fn memory_of_past_blocks_is_bounded() {

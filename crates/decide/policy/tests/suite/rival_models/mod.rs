@@ -11,5 +11,6 @@ pub mod lhd;
 pub mod lrb;
 pub mod merlin;
 pub mod mq;
+pub mod s4_fifo;
 pub mod slru;
 pub mod w_tiny_lfu;
