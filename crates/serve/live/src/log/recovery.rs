@@ -434,6 +434,9 @@ impl<I: Io> SegmentReading<'_, I> {
         }
         self.segments = whole().map(segment_of).collect();
         self.emptied = whole().flatten().map(|header| header.emptied).max().unwrap_or_default();
+        // Only a segment whose groups are durable is emptied. The group behind them may have been
+        // written before they were, and be the only other one: nothing else says that they were.
+        self.durable = self.emptied;
         Ok(headers)
     }
 
