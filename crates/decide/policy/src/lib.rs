@@ -21,6 +21,7 @@ mod frequency_table;
 pub mod future;
 pub mod ghost_lists;
 pub mod gl_cache;
+pub mod guarded;
 pub mod hit_queues;
 pub mod larc;
 pub mod least_first;

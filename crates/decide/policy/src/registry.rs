@@ -66,6 +66,7 @@ policies! {
     crate::rc_rnn::RcRnn,
     crate::rc_x::RcX,
     crate::duel_x::DuelX,
+    crate::guarded::Guarded,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
     crate::benefit_oracle::BenefitOracle,

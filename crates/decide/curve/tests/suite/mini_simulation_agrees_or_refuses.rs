@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 const BLOCKS: u32 = 30_000;
 /// Policies that draw by a seed, which is another one in each simulation.
-const DRAWING: [&str; 6] = ["cacheus", "duel-x", "gl-cache", "lhd", "lrb", "w-tinylfu"];
+const DRAWING: [&str; 7] = ["cacheus", "duel-x", "gl-cache", "guarded", "lhd", "lrb", "w-tinylfu"];
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
 /// Accesses in which all caches but the largest fill and evict.
 const SHORT: usize = 100_000;
