@@ -39,7 +39,7 @@ PAGE = LAB / "traps.md"
 SPECS = ROOT / "specs" / "synth"
 BLOCK = 4096
 SEEDS = 5
-MANY_SEEDS, MANY_SEEDS_OF = 100, ("lru", "duel-x")
+MANY_SEEDS, MANY_SEEDS_OF = 100, ("lru", "duel-x", "guarded")
 
 # Kinds that are aimed at partitioners and at separations; all others are at policies.
 PARTITIONERS = ("swap", "idle-return")
@@ -207,7 +207,7 @@ def of_policies(given: argparse.Namespace) -> Iterator[Row]:
 
 
 def of_many_seeds(given: argparse.Namespace) -> Iterator[Row]:
-    """Yield the misses of two policies under many seeds."""
+    """Yield the misses of some policies under many seeds."""
     seeds = runs(given, "policies", MANY_SEEDS, "many-seeds")
     yield from _misses(given, MANY_SEEDS_OF, seeds)
 
@@ -326,19 +326,20 @@ def separations_tables(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def many_seeds(rows: Sequence[Row]) -> dict[str, str]:
-    """Return how `duel-x` stands beside `lru` over many seeds, trap by trap."""
+    """Return how policies stand beside `lru` over many seeds, trap by trap."""
     found: dict[str, dict[int, dict[str, float]]] = {}
     for row in rows:
         of_seed = found.setdefault(row.subject, {}).setdefault(row.seed, {})
         of_seed[row.scheme] = row.values["misses"]
     body = []
-    for subject, seeds in found.items():
-        ratios = {seed: each["duel-x"] / each["lru"] for seed, each in seeds.items()}
-        worst = max(ratios, key=lambda seed: (ratios[seed], -seed))
-        mean = sum(ratios.values()) / len(ratios)
-        cells = [f"{min(ratios.values()):.3f}", f"{mean:.3f}", f"{ratios[worst]:.3f}"]
-        body.append([subject, str(len(ratios)), *cells, str(worst)])
-    head = ["trap", "seeds", "least", "mean", "worst", "seed of the worst"]
+    for scheme in MANY_SEEDS_OF[1:]:
+        for subject, seeds in found.items():
+            ratios = {seed: each[scheme] / each["lru"] for seed, each in seeds.items()}
+            worst = max(ratios, key=lambda seed: (ratios[seed], -seed))
+            mean = sum(ratios.values()) / len(ratios)
+            cells = [f"{min(ratios.values()):.3f}", f"{mean:.3f}", f"{ratios[worst]:.3f}"]
+            body.append([f"`{scheme}`", subject, str(len(ratios)), *cells, str(worst)])
+    head = ["policy", "trap", "seeds", "least", "mean", "worst", "seed of the worst"]
     return {"many seeds": grid(head, body)}
 
 

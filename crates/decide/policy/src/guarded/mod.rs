@@ -12,11 +12,12 @@
 //! miniature `lru`, times 1 and the allowance, and (1/2 + 1 + 1/8) capacities. The first part
 //! is the deposit of the account. When it is spent `lru` runs; an eighth of a capacity of accesses
 //! may pass until it can, because a rule hands over 8 blocks per access; and each block that `lru`
-//! would hold then costs one miss at most, which makes one capacity. The account does not grow
-//! before it is paid, so that these are paid once. What was gained counts, up to 4 capacities, so
-//! that the bound of any later window has 4 capacities in place of 1/2. Where all blocks are
-//! sampled, in caches no larger than a miniature, this is a bound of the cache itself; otherwise it
-//! holds as far as the sample is like the rest.
+//! would hold then costs one miss at most, which makes one capacity. `lru` is left only when half
+//! the deposit is there again, so that the account is never further below nothing than by the last
+//! two parts. What was gained counts as well, up to 4 capacities, so that the bound of any later
+//! window has 4 capacities in place of 1/2. Where all blocks are sampled, in caches no larger than
+//! a miniature, this is a bound of the cache itself; otherwise it holds as far as the sample is
+//! like the rest. Blocks adopted or removed and changes of the capacity are not in it.
 
 mod choice;
 mod sample;

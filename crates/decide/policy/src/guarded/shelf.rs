@@ -22,7 +22,7 @@ pub enum Rule {
     Arc,
     /// A short queue before a main one: `s3-fifo`.
     Queues,
-    /// Counts admit and evict: `access-frequency`, with counts to 31.
+    /// Counts admit and evict: `access-frequency`, with counts to 31 and a lead of two.
     Frequency,
     /// Of missed blocks one of 32 is let in: bimodal insertion (Qureshi et al., ISCA'07, section
     /// 3), with the others kept out in place of entering at the oldest end, for flash.
@@ -336,7 +336,7 @@ impl Shelf {
         let full = self.len() >= self.capacity;
         let stays_out = match self.rule() {
             Rule::Bimodal => self.rng.below(BIMODAL) != 0,
-            // Beyond a tie: the count of what was missed has this access, what is held may have it next.
+            // By two: what was missed has this access in its count, what is held may have it next.
             Rule::Frequency => match self.lowest_count() {
                 0 => count == 0,
                 lowest => count <= lowest + 1,
