@@ -17,8 +17,8 @@ use crate::Verdict;
 use crate::renumber::Renumbering;
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, Seed};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use hashbrown::HashTable;
+use std::num::NonZeroU32;
 
 /// Sampled blocks that are known at most, in capacities of a miniature.
 const MOST_BLOCKS: u32 = 3;
@@ -30,8 +30,8 @@ const LOOKS: usize = 16;
 struct Sampled {
     /// Its id in the cache.
     block: BlockId,
-    /// Where below the threshold it was drawn.
-    draw: u32,
+    /// Where below the threshold it was drawn; to the next odd number.
+    draw: NonZeroU32,
 }
 
 /// The miniatures; see the top of the file. Blocks have numbers of their own in them.
@@ -40,7 +40,8 @@ pub struct Sample {
     miniatures: [Shelf; RULES.len()],
     /// The most blocks of a miniature.
     most: u32,
-    numbers: HashMap<BlockId, u32, FixedState>,
+    /// The numbers in use, found by their blocks.
+    numbers: HashTable<u32>,
     sampled: Vec<Option<Sampled>>,
     free: Vec<u32>,
     /// The next number to look at where there are too many.
@@ -65,7 +66,7 @@ impl Sample {
         let mut sample = Sample {
             miniatures: RULES.map(miniature),
             most,
-            numbers: HashMap::default(),
+            numbers: HashTable::new(),
             sampled: Vec::new(),
             free: Vec::new(),
             hand: 0,
@@ -112,8 +113,8 @@ impl Sample {
 
     /// The number of a sampled block, which gets one if it has none.
     fn number(&mut self, block: BlockId) -> u32 {
-        if let Some(number) = self.numbers.get(&block) {
-            return *number;
+        if let Some(number) = self.number_of(block) {
+            return number;
         }
         if self.numbers.len() as u32 >= self.most_numbers() {
             self.make_room();
@@ -123,10 +124,25 @@ impl Sample {
             self.sampled.len() as u32 - 1
         });
         // What is sampled was drawn below the threshold; how far below is not kept with the block.
-        let draw = ((self.next_hash() * self.threshold) >> 32) as u32;
+        let draw = (self.next_hash() * self.threshold) >> 32;
+        let draw = NonZeroU32::MIN | draw as u32;
         self.sampled[number as usize] = Some(Sampled { block, draw });
-        self.numbers.insert(block, number);
+        self.enter(block, number);
         number
+    }
+
+    /// The number of a block, if it has one.
+    #[inline(always)]
+    fn number_of(&self, block: BlockId) -> Option<u32> {
+        let is_its = |number: &u32| is_of(&self.sampled, *number, block);
+        self.numbers.find(hash(block), is_its).copied()
+    }
+
+    /// Lets the number be found by its block.
+    fn enter(&mut self, block: BlockId, number: u32) {
+        let sampled = &self.sampled;
+        let hash_again = |number: &u32| hash_of(sampled, *number);
+        self.numbers.insert_unique(hash(block), number, hash_again);
     }
 
     /// Takes a number back: of a ghost, if one is found soon, else of a block that the miniature
@@ -140,8 +156,7 @@ impl Sample {
                 0..LOOKS => self.miniatures.iter().any(holds),
                 _ => holds(&self.miniatures[0]),
             };
-            if let Some(sampled) = self.sampled[number as usize].filter(|_| !is_held) {
-                self.numbers.remove(&sampled.block);
+            if !is_held {
                 self.release(number);
                 return self.release_forgotten();
             }
@@ -150,7 +165,7 @@ impl Sample {
 
     /// Whether a miniature tracks the block.
     pub fn tracks(&self, block: BlockId) -> bool {
-        self.numbers.contains_key(&block)
+        self.number_of(block).is_some()
     }
 
     /// The most blocks that miniatures track.
@@ -170,7 +185,7 @@ impl Sample {
 
     /// Forgets a block.
     pub fn remove(&mut self, block: BlockId) {
-        if let Some(number) = self.numbers.remove(&block) {
+        if let Some(number) = self.number_of(block) {
             self.release(number);
             self.release_forgotten();
         }
@@ -187,9 +202,9 @@ impl Sample {
         self.release_forgotten();
         for number in 0..self.sampled.len() {
             let too_many = self.numbers.len() as u32 > self.most_numbers();
-            let beyond = |sampled: &Sampled| too_many || u64::from(sampled.draw) >= self.threshold;
+            let beyond =
+                |sampled: &Sampled| too_many || u64::from(sampled.draw.get()) >= self.threshold;
             if let Some(sampled) = self.sampled[number].filter(beyond) {
-                self.numbers.remove(&sampled.block);
                 self.release(number as u32);
                 left.push(sampled.block);
             }
@@ -204,12 +219,18 @@ impl Sample {
             (u64::from(most) << 32).checked_div(u64::from(capacity)).unwrap_or(1 << 32);
         let numbers = (MOST_BLOCKS * most) as usize;
         self.miniatures.iter_mut().for_each(|miniature| miniature.reserve_ids(numbers));
-        self.numbers.reserve(numbers.saturating_sub(self.numbers.len()));
+        let sampled = &self.sampled;
+        let hash_again = |number: &u32| hash_of(sampled, *number);
+        self.numbers.reserve(numbers.saturating_sub(self.numbers.len()), hash_again);
         self.sampled.reserve(numbers.saturating_sub(self.sampled.len()));
     }
 
-    /// Gives a number back that no block has now.
+    /// Gives a number back, if it is in use; the miniatures forget its block.
     fn release(&mut self, number: u32) {
+        let Some(Sampled { block, .. }) = self.sampled[number as usize] else { return };
+        if let Ok(entry) = self.numbers.find_entry(hash(block), |each| *each == number) {
+            entry.remove();
+        }
         for miniature in &mut self.miniatures {
             miniature.remove(BlockId(number));
         }
@@ -222,8 +243,7 @@ impl Sample {
         for place in 0..self.miniatures.len() {
             while let Some(number) = self.miniatures[place].take_forgotten() {
                 let is_known = self.miniatures.iter().any(|miniature| miniature.tracks(number));
-                if !is_known && let Some(sampled) = self.sampled[number.index()] {
-                    self.numbers.remove(&sampled.block);
+                if !is_known {
                     self.release(number.0);
                 }
             }
@@ -232,14 +252,13 @@ impl Sample {
 
     /// Gives the blocks that are kept new ids.
     pub fn renumber(&mut self, ids: &Renumbering) {
+        // What miniatures track is tracked, and so kept.
         self.numbers.clear();
         for number in 0..self.sampled.len() {
             let Some(sampled) = &mut self.sampled[number] else { continue };
             if let Some(block) = ids.get(sampled.block) {
                 sampled.block = block;
-                self.numbers.insert(block, number as u32);
-            } else {
-                self.release(number as u32);
+                self.enter(block, number as u32);
             }
         }
     }
@@ -251,11 +270,28 @@ impl Sample {
         if known != self.numbers.len() || known + self.free.len() != self.sampled.len() {
             return Err(format!("{known} sampled blocks, {} with numbers", self.numbers.len()));
         }
-        for (block, number) in &self.numbers {
-            if self.sampled[*number as usize].is_none_or(|sampled| sampled.block != *block) {
-                return Err(format!("number {number} is not that of block {}", block.0));
+        for (number, sampled) in self.sampled.iter().enumerate() {
+            let found = sampled.map(|sampled| self.number_of(sampled.block));
+            if found.is_some_and(|found| found != Some(number as u32)) {
+                return Err(format!("number {number} is not found by its block"));
             }
         }
         Ok(())
     }
+}
+
+/// Whether the number is that of the block.
+#[inline(always)]
+fn is_of(sampled: &[Option<Sampled>], number: u32, block: BlockId) -> bool {
+    sampled[number as usize].is_some_and(|each| each.block == block)
+}
+
+/// The hash of the block of a number.
+fn hash_of(sampled: &[Option<Sampled>], number: u32) -> u64 {
+    sampled[number as usize].map_or(0, |each| hash(each.block))
+}
+
+#[inline(always)]
+fn hash(block: BlockId) -> u64 {
+    mix(u64::from(block.0))
 }
