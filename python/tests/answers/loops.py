@@ -17,6 +17,8 @@ POLICIES = (
     *("larc", "2q", "lirs", "smq", "oc-smq", "access-frequency", "reca"),
     *("rc-x", "duel-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
     *("merlin", "s4-fifo", "clock2q-plus", "mq"),
+
+    *("rc-x", "duel-x", "guarded", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
     *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
@@ -37,6 +39,7 @@ POLICIES_SET = (
     {"name": "reca", "window": 100, "rules": 0.4, "stale_after": 1.0},
     {"name": "rc-x", "write_price": 0.3, "ghosts": 1.0, "sample": 8, "by_request": False},
     {"name": "duel-x", "write_price": 0.3, "margin": 0.0, "halve_every": 2.0},
+    {"name": "guarded", "write_price": 0.3, "margin": 0.0, "horizon": 1.0, "miniature": 32},
     {"name": "slru", "segments": 4, "protected_share": 0.75, "fill_upper": True},
     {"name": "w-tinylfu", "window": 0.1, "sample": 5.0, "history": 1.0, "doorkeeper": False},
     {"name": "lhd", "candidates": 8, "interval": 500, "explorers": 0.05},
