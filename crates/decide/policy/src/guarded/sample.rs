@@ -146,7 +146,7 @@ impl Sample {
     }
 
     /// Takes a number back: of a ghost, if one is found soon, else of a block that the miniature
-    /// `lru` does not hold. All numbers are in use, and it holds a third of them at most.
+    /// `lru` does not hold. As many are in use as may be, and it holds a third of them at most.
     fn make_room(&mut self) {
         for look in 0..LOOKS + self.sampled.len() {
             let number = self.hand as u32;
@@ -156,7 +156,7 @@ impl Sample {
                 0..LOOKS => self.miniatures.iter().any(holds),
                 _ => holds(&self.miniatures[0]),
             };
-            if !is_held {
+            if !is_held && self.sampled[number as usize].is_some() {
                 self.release(number);
                 return self.release_forgotten();
             }
@@ -266,6 +266,13 @@ impl Sample {
     /// Checks every miniature, and that numbers and blocks agree.
     pub fn audit(&self) -> Result<(), String> {
         self.miniatures.iter().try_for_each(Shelf::audit)?;
+        if self.numbers.len() as u32 > self.most_numbers() {
+            return Err(format!(
+                "{} sampled blocks of {}",
+                self.numbers.len(),
+                self.most_numbers()
+            ));
+        }
         let known = self.sampled.iter().filter(|sampled| sampled.is_some()).count();
         if known != self.numbers.len() || known + self.free.len() != self.sampled.len() {
             return Err(format!("{known} sampled blocks, {} with numbers", self.numbers.len()));

@@ -142,3 +142,19 @@ fn memory_is_bounded_where_few_blocks_are_sampled() {
         }
     }
 }
+
+/// Numbers of the larger cache that are free are no room: one in use is given back.
+#[test]
+fn a_cache_that_shrank_forgets_sampled_blocks() {
+    let mut cache = guarded(16, &GuardedSettings::default(), 3);
+    let mut rng = Seed(9).rng();
+    for size in [16, 2, 9, 1, 16, 3] {
+        cache.resize(size, &mut Vec::new());
+        for _ in 0..400 {
+            cache.access(Access::read(BlockId(rng.below(48) as u32)));
+            assert_eq!(cache.audit(), Ok(()));
+        }
+        let tracked = (0..IDS).filter(|id| cache.tracks(BlockId(*id))).count() as u64;
+        assert!(tracked <= cache.max_tracked(), "{tracked} of {}", cache.max_tracked());
+    }
+}
