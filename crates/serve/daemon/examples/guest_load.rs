@@ -1,9 +1,9 @@
 //! The load of a virtual machine at one vhost-user-blk disk, without a virtual machine.
 //!
 //! `guest_load SOCKET read|write|fill DEPTH SECONDS`: blocks of 4 KiB at random, DEPTH at a time in
-//! one queue, with notices both ways as a guest's kernel asks for them. `fill` reads all of the disk
-//! twice, and takes no notice of SECONDS. Prints one line: requests, requests per second, and the
-//! median and the 99th percentile of their microseconds.
+//! one queue, with notices both ways as a guest's kernel asks for them. `fill` reads all of the
+//! disk twice, and takes no notice of SECONDS. Prints one line: requests, requests per second, and
+//! the median and the 99th percentile of their microseconds.
 
 #![allow(unsafe_code)]
 
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC)?);
     memory.set_len(length as u64)?;
     let (access, sharing) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: the mapping is new, of a file that keeps its length, and lasts as long as the process.
+    // SAFETY: the mapping is new, of a file that keeps its length, and stays for ever.
     let data = unsafe { mmap(std::ptr::null_mut(), length, access, sharing, &memory, 0) }?;
     let data: *mut u8 = data.cast();
     transport.map_mem_region(data as usize, length, memory.as_raw_fd(), 0)?;

@@ -128,8 +128,8 @@ mod tests {
         hot.ring.iter().map(|block| block.copy.0).collect()
     }
 
-    /// Three places. 1, 2 and 3 come; 1 is read. 4: the hand passes 1, which was read, and evicts 2.
-    /// 5 evicts 3, and 6 evicts 1, which was not read again.
+    /// Three places. 1, 2 and 3 come; 1 is read. 4: the hand passes 1, which was read, and evicts
+    /// 2. 5 evicts 3, and 6 evicts 1, which was not read again.
     #[test]
     fn the_hand_evicts_what_was_not_read_since_it_came_by() {
         let mut hot = HotBlocks::default();
