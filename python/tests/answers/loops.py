@@ -15,10 +15,8 @@ SMALL: Tables = {"capacity": "96 blocks"}
 POLICIES = (
     *("lru", "fifo", "clock", "sieve", "lfu", "s3-fifo", "arc"),
     *("larc", "2q", "lirs", "smq", "oc-smq", "access-frequency", "reca"),
-    *("rc-x", "duel-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
-    *("merlin", "s4-fifo", "clock2q-plus", "mq"),
-
     *("rc-x", "duel-x", "guarded", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
+    *("merlin", "s4-fifo", "clock2q-plus", "mq"),
     *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
