@@ -741,8 +741,7 @@ class DeviceEnergy:
 
 @dataclass(frozen=True, kw_only=True)
 class DiskHeadTime:
-    """The time that requests keep the heads of a disk: the average seek, half a revolution and
-    the bytes at the outermost rate for each request, as if it were alone."""
+    """The seek, half a revolution and the transfer of each request, as if it were alone."""
 
     # Time of all requests.
     total_ns: int

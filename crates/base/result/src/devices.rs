@@ -40,8 +40,7 @@ pub struct Device {
     pub flash: Option<Flash>,
 }
 
-/// The time that requests keep the heads of a disk: the average seek, half a revolution and the
-/// bytes at the outermost rate for each request, as if it were alone.
+/// The seek, half a revolution and the transfer of each request, as if it were alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskHeadTime {
     /// Time of all requests.
