@@ -2,20 +2,21 @@
 //!
 //! For: `guarded`. Unit: hits and misses of sampled blocks. Hits of each miniature, less its writes
 //! to flash at their price, are summed with decay. Another rule follows when its sum is ahead by a
-//! margin. The guard is an account of misses: each miss of the miniature `lru` pays in, with an
-//! allowance, and each miss of the cache on the same blocks takes out. While it is empty `lru`
-//! runs; it may be left when half of the first deposit is there again.
+//! margin. The guard is a budget of misses: each miss of the miniature `lru` adds to it, with an
+//! allowance, and each miss of the cache on the same blocks spends one. While nothing is left `lru`
+//! runs; it may be left when half of the first budget is there again.
 
-use super::shelf::{RULES, Rule};
+use super::GuardedSettings;
+use super::switching_cache::{RULES, Rule};
 use crate::Verdict;
 
-/// The first deposit, and the most that the account can hold, in capacities of a miniature.
-const DEPOSIT: f64 = 0.5;
-const MOST: f64 = 4.0;
+/// The budget at first, and the most that it can be, in capacities of a miniature.
+const FIRST_BUDGET: f64 = 0.5;
+const MAX_BUDGET: f64 = 4.0;
 /// The least margin, in hits: in a small cache a few hits say nothing.
 const LEAST_MARGIN: f64 = 16.0;
 
-/// The sums, the account, and what they are measured by.
+/// The sums, the budget, and what they are measured by.
 #[derive(Clone, Debug)]
 pub struct Choice {
     sums: [f64; RULES.len()],
@@ -23,69 +24,62 @@ pub struct Choice {
     kept: f64,
     /// Hits that another rule must be ahead.
     margin: f64,
-    /// Hits that a block written to flash costs.
-    price: f64,
     /// Misses that the cache may have more than the miniature `lru`.
-    account: f64,
-    deposit: f64,
-    most: f64,
-    /// The share of the misses of `lru` by which the cache may have more.
-    allowance: f64,
-    /// What the settings say, in capacities.
-    horizon: f64,
-    margin_share: f64,
+    budget: f64,
+    first_budget: f64,
+    max_budget: f64,
+    settings: GuardedSettings,
 }
 
 impl Choice {
-    /// Nothing is known. `horizon` is in accesses and `margin` in hits, as multiples of the
-    /// capacity; `price` is in hits per block written.
-    pub fn new(horizon: f64, margin: f64, price: f64, allowance: f64) -> Choice {
-        Choice {
+    /// Nothing is known of miniatures of this capacity.
+    pub fn new(settings: &GuardedSettings, capacity: u32) -> Choice {
+        let mut choice = Choice {
             sums: [0.0; RULES.len()],
             kept: 0.0,
             margin: 0.0,
-            price,
-            account: f64::NAN,
-            deposit: 0.0,
-            most: 0.0,
-            allowance,
-            horizon,
-            margin_share: margin,
-        }
+            budget: 0.0,
+            first_budget: 0.0,
+            max_budget: 0.0,
+            settings: settings.clone(),
+        };
+        choice.scale(capacity);
+        choice
     }
 
-    /// Takes the capacity of the miniatures; the account scales with it.
+    /// Takes the capacity of the miniatures; the budget scales with it.
     pub fn scale(&mut self, capacity: u32) {
         let capacity = f64::from(capacity);
-        let deposit = DEPOSIT * capacity;
-        // The first capacity brings the first deposit.
-        let filled = if self.deposit > 0.0 { self.account / self.deposit } else { 1.0 };
-        self.account = filled * deposit;
-        (self.deposit, self.most) = (deposit, MOST * capacity);
-        self.kept = 1.0 - 1.0 / (self.horizon * capacity).max(1.0);
-        self.margin = (self.margin_share * capacity).max(LEAST_MARGIN);
+        let first_budget = FIRST_BUDGET * capacity;
+        // A cache that had no blocks has spent nothing.
+        let left = if self.first_budget > 0.0 { self.budget / self.first_budget } else { 1.0 };
+        self.budget = left * first_budget;
+        (self.first_budget, self.max_budget) = (first_budget, MAX_BUDGET * capacity);
+        self.kept = 1.0 - 1.0 / (self.settings.horizon * capacity).max(1.0);
+        self.margin = (self.settings.margin * capacity).max(LEAST_MARGIN);
     }
 
     /// Notes what the cache and each miniature decided about a sampled block.
     pub fn note(&mut self, cache: Verdict, miniatures: [Verdict; RULES.len()], write: bool) {
+        let GuardedSettings { write_price: price, allowance, .. } = self.settings;
         for (sum, verdict) in self.sums.iter_mut().zip(miniatures) {
             let worth = match verdict {
-                Verdict::Hit if write => 1.0 - self.price,
+                Verdict::Hit if write => 1.0 - price,
                 Verdict::Hit => 1.0,
-                Verdict::Admit { .. } => -self.price,
+                Verdict::Admit { .. } => -price,
                 Verdict::Bypass => 0.0,
             };
             *sum = *sum * self.kept + worth;
         }
-        let paid = f64::from(miniatures[0] != Verdict::Hit) * (1.0 + self.allowance);
+        let added = f64::from(miniatures[0] != Verdict::Hit) * (1.0 + allowance);
         let spent = f64::from(cache != Verdict::Hit);
-        self.account = (self.account + paid - spent).min(self.most);
+        self.budget = (self.budget + added - spent).min(self.max_budget);
     }
 
     /// The rule that should run in place of `running`, or `running`.
     pub fn rule(&self, running: Rule) -> Rule {
-        let least = if running == Rule::Lru { self.deposit / 2.0 } else { 0.0 };
-        if self.account <= least {
+        let least = if running == Rule::Lru { self.first_budget / 2.0 } else { 0.0 };
+        if self.budget <= least {
             return Rule::Lru;
         }
         let sum = |rule: Rule| RULES.iter().zip(&self.sums).find(|(each, _)| **each == rule);
@@ -106,11 +100,16 @@ mod tests {
 
     const ADMIT: Verdict = Verdict::Admit { evicted: None };
 
-    /// Capacity 100: a deposit of 50, a margin of 20, and sums that hardly decay.
+    /// Capacity 100: a budget of 50, a margin of 20, and sums that hardly decay.
     fn choice() -> Choice {
-        let mut choice = Choice::new(1e9, 0.2, 0.5, 0.02);
-        choice.scale(100);
-        choice
+        let settings = GuardedSettings {
+            horizon: 1e9,
+            margin: 0.2,
+            write_price: 0.5,
+            allowance: 0.02,
+            ..GuardedSettings::default()
+        };
+        Choice::new(&settings, 100)
     }
 
     /// Hits of the second rule alone: 20 are no more than the margin, 21 are. A block admitted and
@@ -129,10 +128,10 @@ mod tests {
         assert!((choice.sums[4] + 10.5).abs() < 1e-6 && choice.sums[0] == 0.0);
     }
 
-    /// The deposit of 50 pays for 50 misses; then `lru` runs until 25 are there again, which takes
-    /// 1,250 misses of `lru` at 0.02 each.
+    /// The budget of 50 is spent by 50 misses; then `lru` runs until 25 are there again, which
+    /// takes 1,250 misses of `lru` at 0.02 each.
     #[test]
-    fn an_empty_account_falls_back_to_lru_until_half_the_deposit_is_back() {
+    fn without_a_budget_lru_runs_until_half_of_the_first_one_is_there_again() {
         let mut choice = choice();
         let lru_hits = [Verdict::Hit, Verdict::Bypass, Verdict::Hit, ADMIT, ADMIT];
         let second_leads = [0.0, 100.0, 0.0, 0.0, 0.0];
@@ -149,6 +148,6 @@ mod tests {
             assert_eq!(after(&mut choice, [ADMIT; RULES.len()], Rule::Lru), Rule::Lru);
         }
         let again = (0..3).any(|_| after(&mut choice, [ADMIT; RULES.len()], Rule::Lru) == RULES[1]);
-        assert!(again, "the account has {}", choice.account);
+        assert!(again, "{} are left", choice.budget);
     }
 }

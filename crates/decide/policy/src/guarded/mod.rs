@@ -5,23 +5,23 @@
 //! accesses, hits.
 //!
 //! Every rule runs on a miniature cache of sampled blocks ([`Sample`]). Their hits of late choose
-//! the rule of the cache, and an account of misses beside the miniature `lru` guards the choice
-//! ([`Choice`]). The cache changes its rule without moving or losing a block ([`Shelf`]).
+//! the rule of the cache, and a budget of misses beside the miniature `lru` guards the choice
+//! ([`Choice`]). The cache changes its rule without moving or losing a block ([`SwitchingCache`]).
 //!
 //! The price, on the sampled blocks: at any time the cache has missed at most as often as the
 //! miniature `lru`, times 1 and the allowance, and (1/2 + 1 + 1/8) capacities. The first part
-//! is the deposit of the account. When it is spent `lru` runs; an eighth of a capacity of accesses
-//! may pass until it can, because a rule hands over 8 blocks per access; and each block that `lru`
+//! is the budget at first. When it is spent `lru` runs; an eighth of a capacity of accesses may
+//! pass until it can, because a rule hands over 8 blocks per access; and each block that `lru`
 //! would hold then costs one miss at most, which makes one capacity. `lru` is left only when half
-//! the deposit is there again, so that the account is never further below nothing than by the last
-//! two parts. What was gained counts as well, up to 4 capacities, so that the bound of any later
+//! of the first budget is there again, so that it is never overdrawn by more than the last two
+//! parts. What was gained counts as well, up to 4 capacities, so that the bound of any later
 //! window has 4 capacities in place of 1/2. Where all blocks are sampled, in caches no larger than
 //! a miniature, this is a bound of the cache itself; otherwise it holds as far as the sample is
 //! like the rest. Blocks adopted or removed and changes of the capacity are not in it.
 
 mod choice;
 mod sample;
-mod shelf;
+mod switching_cache;
 
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
@@ -29,7 +29,7 @@ use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 use choice::Choice;
 use sample::Sample;
-use shelf::{RULES, Shelf};
+use switching_cache::{RULES, SwitchingCache};
 
 cachewright_types::declare! {
     /// How rules are measured, and what another must be worth.
@@ -50,7 +50,7 @@ cachewright_types::declare! {
 /// A cache that follows the best of several rules.
 #[derive(Clone, Debug)]
 pub struct Guarded {
-    cache: Shelf,
+    cache: SwitchingCache,
     sample: Sample,
     choice: Choice,
     /// Blocks that left the sample; empty between calls.
@@ -67,15 +67,13 @@ impl Registered for Guarded {
     };
 
     fn new(capacity_blocks: u32, settings: &GuardedSettings, seed: Seed) -> Self {
-        let GuardedSettings { write_price, margin, horizon, allowance, miniature } = *settings;
-        let mut guarded = Guarded {
-            cache: Shelf::new(capacity_blocks, RULES[0], true, seed),
-            sample: Sample::new(capacity_blocks, miniature, seed),
-            choice: Choice::new(horizon, margin, write_price, allowance),
+        let sample = Sample::new(capacity_blocks, settings.miniature, seed);
+        Guarded {
+            cache: SwitchingCache::new(capacity_blocks, RULES[0], true, seed),
+            choice: Choice::new(settings, sample.capacity()),
+            sample,
             left: Vec::new(),
-        };
-        guarded.choice.scale(guarded.sample.capacity());
-        guarded
+        }
     }
 }
 

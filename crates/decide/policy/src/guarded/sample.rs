@@ -12,7 +12,7 @@
 //! block of a miniature would be known, the miniatures forget one that the first, `lru`, does not
 //! hold.
 
-use super::shelf::{RULES, Rule, Shelf};
+use super::switching_cache::{RULES, Rule, SwitchingCache};
 use crate::Verdict;
 use crate::renumber::Renumbering;
 use cachewright_types::seed::mix;
@@ -37,7 +37,7 @@ struct Sampled {
 /// The miniatures; see the top of the file. Blocks have numbers of their own in them.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    miniatures: [Shelf; RULES.len()],
+    miniatures: [SwitchingCache; RULES.len()],
     /// The most blocks of a miniature.
     most: u32,
     /// The numbers in use, found by their blocks.
@@ -59,9 +59,9 @@ impl Sample {
         let miniature = |rule| {
             // Neither rule asks ghosts.
             let has_ghosts = !matches!(rule, Rule::Lru | Rule::Bimodal);
-            let mut shelf = Shelf::new(capacity.min(most), rule, has_ghosts, seed);
-            shelf.note_forgotten();
-            shelf
+            let mut cache = SwitchingCache::new(capacity.min(most), rule, has_ghosts, seed);
+            cache.note_forgotten();
+            cache
         };
         let mut sample = Sample {
             miniatures: RULES.map(miniature),
@@ -151,7 +151,7 @@ impl Sample {
         for look in 0..LOOKS + self.sampled.len() {
             let number = self.hand as u32;
             self.hand = (self.hand + 1) % self.sampled.len();
-            let holds = |miniature: &Shelf| miniature.contains(BlockId(number));
+            let holds = |miniature: &SwitchingCache| miniature.contains(BlockId(number));
             let is_held = match look {
                 0..LOOKS => self.miniatures.iter().any(holds),
                 _ => holds(&self.miniatures[0]),
@@ -265,7 +265,7 @@ impl Sample {
 
     /// Checks every miniature, and that numbers and blocks agree.
     pub fn audit(&self) -> Result<(), String> {
-        self.miniatures.iter().try_for_each(Shelf::audit)?;
+        self.miniatures.iter().try_for_each(SwitchingCache::audit)?;
         if self.numbers.len() as u32 > self.most_numbers() {
             return Err(format!(
                 "{} sampled blocks of {}",

@@ -5,56 +5,56 @@ use std::collections::BTreeMap;
 
 const IDS: u32 = 96;
 
-fn shelf(capacity: u32, rule: Rule) -> Shelf {
-    let mut shelf = Shelf::new(capacity, rule, true, Seed(4));
-    shelf.reserve_ids(IDS as usize);
-    shelf
+fn cache(capacity: u32, rule: Rule) -> SwitchingCache {
+    let mut cache = SwitchingCache::new(capacity, rule, true, Seed(4));
+    cache.reserve_ids(IDS as usize);
+    cache
 }
 
-fn level(shelf: &Shelf, bank: usize, level: u8) -> Vec<u32> {
-    shelf.links.iter(list_at(bank, level)).map(|block| block.0).collect()
+fn level(cache: &SwitchingCache, bank: usize, level: u8) -> Vec<u32> {
+    cache.links.iter(list_at(bank, level)).map(|block| block.0).collect()
 }
 
 /// Twelve blocks under `lru`, then `arc`; newest first, worked by hand.
 #[test]
 fn the_hand_worked_case() {
-    let mut shelf = shelf(12, Rule::Lru);
+    let mut cache = cache(12, Rule::Lru);
     (0..12).for_each(|id| {
-        shelf.access(BlockId(id));
+        cache.access(BlockId(id));
     });
-    shelf.follow(Rule::Arc, 0.0);
-    assert!(shelf.is_handing_over());
+    cache.follow(Rule::Arc, 0.0);
+    assert!(cache.is_handing_over());
     // 12 is new: 0, the oldest of `lru`, leaves. Then 8 blocks pass from the newest on, 11 first,
     // and stand behind 12 in T1.
-    assert_eq!(shelf.access(BlockId(12)), Verdict::Admit { evicted: Some(BlockId(0)) });
-    assert_eq!(level(&shelf, 1, 0), [12, 11, 10, 9, 8, 7, 6, 5, 4]);
-    assert_eq!(level(&shelf, 0, 0), [3, 2, 1]);
+    assert_eq!(cache.access(BlockId(12)), Verdict::Admit { evicted: Some(BlockId(0)) });
+    assert_eq!(level(&cache, 1, 0), [12, 11, 10, 9, 8, 7, 6, 5, 4]);
+    assert_eq!(level(&cache, 0, 0), [3, 2, 1]);
     // 1 is hit where it lies, its second use: it goes to T2. Then 3 and 2 pass: all is handed over.
-    assert_eq!(shelf.access(BlockId(1)), Verdict::Hit);
-    assert_eq!(level(&shelf, 1, 0), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]);
-    assert_eq!(level(&shelf, 1, 1), [1]);
-    assert!(!shelf.is_handing_over());
+    assert_eq!(cache.access(BlockId(1)), Verdict::Hit);
+    assert_eq!(level(&cache, 1, 0), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]);
+    assert_eq!(level(&cache, 1, 1), [1]);
+    assert!(!cache.is_handing_over());
     // 0 is a ghost of newcomers: T1 should have one block more; it has 11, so that 2 leaves.
-    assert_eq!(shelf.access(BlockId(0)), Verdict::Admit { evicted: Some(BlockId(2)) });
-    assert_eq!((level(&shelf, 1, 1), shelf.target), (vec![0, 1], 1.0));
+    assert_eq!(cache.access(BlockId(0)), Verdict::Admit { evicted: Some(BlockId(2)) });
+    assert_eq!((level(&cache, 1, 1), cache.target), (vec![0, 1], 1.0));
     // Back to `lru`: T2 passes before T1, as `arc` would evict it later.
-    shelf.follow(Rule::Lru, 0.0);
-    assert_eq!(shelf.access(BlockId(3)), Verdict::Hit);
-    assert_eq!(level(&shelf, 0, 0), [3, 0, 1, 12, 11, 10, 9, 8, 7]);
-    assert_eq!(level(&shelf, 1, 0), [6, 5, 4]);
-    assert_eq!((shelf.len(), shelf.audit()), (12, Ok(())));
+    cache.follow(Rule::Lru, 0.0);
+    assert_eq!(cache.access(BlockId(3)), Verdict::Hit);
+    assert_eq!(level(&cache, 0, 0), [3, 0, 1, 12, 11, 10, 9, 8, 7]);
+    assert_eq!(level(&cache, 1, 0), [6, 5, 4]);
+    assert_eq!((cache.len(), cache.audit()), (12, Ok(())));
 }
 
 #[test]
 fn lru_and_arc_decide_as_the_policies_of_these_names() {
     for (rule, name) in [(Rule::Lru, "lru"), (Rule::Arc, "arc")] {
-        let (mut shelf, mut policy) = (shelf(20, rule), boxed(name, &[], 20, Seed(4)).unwrap());
+        let (mut cache, mut policy) = (cache(20, rule), boxed(name, &[], 20, Seed(4)).unwrap());
         policy.reserve_ids(IDS as usize);
         let mut rng = Seed(8).rng();
         for _ in 0..20_000 {
             let block = BlockId((rng.below(10) * rng.below(10)) as u32);
             let verdict = policy.access(Access::read(block));
-            assert_eq!(shelf.access(block), verdict, "{name}");
+            assert_eq!(cache.access(block), verdict, "{name}");
         }
     }
 }
@@ -264,22 +264,22 @@ fn next(rng: &mut Rng, index: u32) -> u32 {
 fn every_rule_after_every_other_decides_as_the_slow_model() {
     for capacity in [1, 2, 7, 24] {
         for first in RULES {
-            let (mut shelf, mut slow) =
-                (shelf(capacity, first), Slow::new(capacity as usize, first));
+            let (mut cache, mut slow) =
+                (cache(capacity, first), Slow::new(capacity as usize, first));
             let mut rng = Seed(u64::from(capacity)).rng();
             for index in 0..6_000 {
-                if index % 177 == 176 && !shelf.is_handing_over() {
+                if index % 177 == 176 && !cache.is_handing_over() {
                     let rule = RULES[rng.below(RULES.len() as u64) as usize];
-                    shelf.follow(rule, 0.0);
+                    cache.follow(rule, 0.0);
                     slow.follow(rule);
                 }
                 let block = next(&mut rng, index);
-                let place = format!("{first:?} of {capacity}, access {index}, {:?}", shelf.rule());
-                assert_eq!(shelf.access(BlockId(block)), slow.access(block), "{place}");
-                assert_eq!(shelf.audit(), Ok(()), "{place}");
-                let held: Vec<u32> = (0..IDS).filter(|id| shelf.contains(BlockId(*id))).collect();
+                let place = format!("{first:?} of {capacity}, access {index}, {:?}", cache.rule());
+                assert_eq!(cache.access(BlockId(block)), slow.access(block), "{place}");
+                assert_eq!(cache.audit(), Ok(()), "{place}");
+                let held: Vec<u32> = (0..IDS).filter(|id| cache.contains(BlockId(*id))).collect();
                 assert_eq!(held, slow.held(), "{place}");
-                assert_eq!(shelf.is_handing_over(), slow.hands_over(), "{place}");
+                assert_eq!(cache.is_handing_over(), slow.hands_over(), "{place}");
             }
         }
     }
@@ -288,13 +288,13 @@ fn every_rule_after_every_other_decides_as_the_slow_model() {
 /// A count that is brought up to date too late would come back after 256 halvings.
 #[test]
 fn a_block_not_used_for_hundreds_of_halvings_has_no_count() {
-    let mut shelf = shelf(2, Rule::Frequency);
+    let mut cache = cache(2, Rule::Frequency);
     (0..8).for_each(|_| {
-        shelf.access(BlockId(1));
+        cache.access(BlockId(1));
     });
     for _ in 0..32 * 300 {
-        shelf.access(BlockId(0));
-        assert!(shelf.contains(BlockId(1)));
+        cache.access(BlockId(0));
+        assert!(cache.contains(BlockId(1)));
     }
-    assert_eq!((shelf.count(shelf.links.tag(BlockId(1))), shelf.audit()), (0, Ok(())));
+    assert_eq!((cache.count(cache.links.tag(BlockId(1))), cache.audit()), (0, Ok(())));
 }

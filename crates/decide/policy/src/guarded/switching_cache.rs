@@ -79,7 +79,7 @@ const REFRESH: u64 = 64;
 
 /// The blocks, under the rule that runs; see the top of the file.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct SwitchingCache {
     links: Links<Mark, LISTS>,
     capacity: u32,
     /// Whether blocks that left are remembered.
@@ -102,10 +102,10 @@ pub struct Shelf {
     ids: u32,
 }
 
-impl Shelf {
+impl SwitchingCache {
     /// An empty cache.
-    pub fn new(capacity: u32, rule: Rule, has_ghosts: bool, seed: Seed) -> Shelf {
-        let mut shelf = Shelf {
+    pub fn new(capacity: u32, rule: Rule, has_ghosts: bool, seed: Seed) -> SwitchingCache {
+        let mut cache = SwitchingCache {
             links: Links::new(),
             capacity,
             has_ghosts,
@@ -121,8 +121,8 @@ impl Shelf {
             refreshed: 0,
             ids: 0,
         };
-        shelf.accesses_to_halving = shelf.halving_interval();
-        shelf
+        cache.accesses_to_halving = cache.halving_interval();
+        cache
     }
 
     /// The rule that runs.
@@ -216,7 +216,7 @@ impl Shelf {
         mark.bits = mark.bits & MAX_USES | if sampled { SAMPLED } else { 0 };
     }
 
-    /// Has blocks noted that are forgotten, for [`Shelf::take_forgotten`].
+    /// Has blocks noted that are forgotten, for [`SwitchingCache::take_forgotten`].
     pub fn note_forgotten(&mut self) {
         self.notes_forgotten = true;
     }
