@@ -2962,7 +2962,7 @@ class LogStatus:
     damaged_dirty: int
     # Dirty blocks that could not be written back and stay in the log.
     stranded: int
-    # Reads of cached blocks that memory has answered (`serve.memory`).
+    # Cached blocks that requests have read from memory (`serve.memory`).
     memory_reads: int
 
 

@@ -110,7 +110,7 @@ pub struct LogStatus {
     pub damaged_dirty: u64,
     /// Dirty blocks that could not be written back and stay in the log.
     pub stranded: u64,
-    /// Reads of cached blocks that memory has answered (`serve.memory`).
+    /// Cached blocks that requests have read from memory (`serve.memory`).
     pub memory_reads: u64,
 }
 

@@ -131,7 +131,7 @@ const LOG: [(&str, &str, bool, OfLog); 13] = [
     ("log_damaged_dirty_reads", "Reads that failed by damaged dirty content", true, |log| {
         log.damaged_dirty as f64
     }),
-    ("log_memory_reads", "Reads of cached blocks that memory answered", true, |log| {
+    ("log_memory_reads", "Cached blocks that requests read from memory", true, |log| {
         log.memory_reads as f64
     }),
 ];

@@ -292,13 +292,19 @@ impl LogContent {
         block: LogBlock,
         stored: &StoredBlock,
     ) -> Option<Buffer> {
-        if let Some(data) = self.hot.read(copy, stored.version) {
+        if let Some(data) = self.hot.content(copy, stored.version) {
             let mut buffer = self.log.spare_block();
             buffer.copy_from_slice(data);
             return Some(buffer);
         }
         let data = self.log.content(stored.place)?;
         LogContent::is_whole(block, data, stored.checksum).then(|| Buffer::copy_of(data))
+    }
+
+    /// A request reads the content of a copy.
+    pub fn note_read(&mut self, copy: CopyId) {
+        self.copies.note_read(copy);
+        self.hot.note_read(copy);
     }
 
     /// A request has read the content of a copy from the log: it is kept in memory, too, unless

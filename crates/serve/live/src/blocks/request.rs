@@ -108,7 +108,7 @@ pub struct ServeCounts {
     pub moved: u64,
     /// Clean blocks that cleaning has dropped instead.
     pub dropped: u64,
-    /// Reads of cached blocks that memory has answered.
+    /// Cached blocks that requests have read from memory (`set_memory`).
     pub memory_reads: u64,
 }
 
@@ -808,7 +808,7 @@ impl Engine {
     async fn read_cached(&self, open: OpenId, blocks: Vec<CachedRead>) -> bool {
         let begun: Vec<Option<BlockRead>> = self.with(|state| {
             let begin = |block: &CachedRead| {
-                state.content.copies.note_read(block.copy);
+                state.content.note_read(block.copy);
                 let waits = block.after.is_some() || block.is_lost;
                 (!waits).then(|| state.begin_read(block.copy))
             };
