@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut queue =
         VirtioBlkQueue::<u16>::setup_queues(&mut *transport, 1, 128)?.pop().ok_or("no queue")?;
     queue.set_used_notif_enabled(true);
-    let length = usize::from(depth) * BLOCK as usize;
+    let length = usize::from(depth.max(1)) * BLOCK as usize;
     let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC)?);
     memory.set_len(length as u64)?;
     let (access, sharing) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
@@ -107,6 +107,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let passed = started.elapsed().as_secs_f64();
+    if taken.is_empty() {
+        return Err("found no time for a request, expected more SECONDS and DEPTH".into());
+    }
     taken.sort_unstable();
     let at = |share: f64| f64::from(taken[(taken.len() as f64 * share) as usize]) / 1e3;
     let rate = taken.len() as f64 / passed;

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_may_hold_counts_beside_the_cache() {
+    fn what_clients_and_hot_blocks_may_hold_counts_beside_the_cache() {
         let stack = r#"
             [cache]
             capacity = "1MiB"
@@ -227,32 +227,17 @@ mod tests {
             name = "a"
             backing = "a.img"
         "#;
-        let plan = LivePlan::read(stack, Path::new("stack.toml"), &[]).unwrap();
         let cache = 256 * (BLOCK_MEMORY + DECISION_MEMORY);
-        assert!(check_needed(&plan, 64 * MIB + cache).is_ok());
-        let sentence = check_needed(&plan, 64 * MIB + cache - 1).unwrap_err().to_string();
-        assert!(sentence.contains("beside `64MiB` of `serve.client_memory`"), "{sentence}");
-        assert!(sentence.contains("expected these to need at most"), "{sentence}");
-    }
-
-    #[test]
-    fn content_in_memory_counts_too() {
-        let stack = r#"
-            [cache]
-            capacity = "1MiB"
-            [serve]
-            devices = ["one.img"]
-            client_memory = "64MiB"
-            memory = "32MiB"
-            [[tenant]]
-            name = "a"
-            backing = "a.img"
-        "#;
-        let plan = LivePlan::read(stack, Path::new("stack.toml"), &[]).unwrap();
-        let cache = 256 * (BLOCK_MEMORY + DECISION_MEMORY);
-        assert!(check_needed(&plan, 96 * MIB + cache).is_ok());
-        let sentence = check_needed(&plan, 96 * MIB + cache - 1).unwrap_err().to_string();
-        assert!(sentence.contains("and `32MiB` of `serve.memory`"), "{sentence}");
+        let hot = stack.replace("[serve]", "[serve]\nmemory = \"32MiB\"");
+        for (stack, mib, beside) in [
+            (stack, 64, "beside `64MiB` of `serve.client_memory`, expected these to need at most"),
+            (&*hot, 96, "`64MiB` of `serve.client_memory` and `32MiB` of `serve.memory`, expected"),
+        ] {
+            let plan = LivePlan::read(stack, Path::new("stack.toml"), &[]).unwrap();
+            assert!(check_needed(&plan, mib * MIB + cache).is_ok());
+            let sentence = check_needed(&plan, mib * MIB + cache - 1).unwrap_err().to_string();
+            assert!(sentence.contains(beside), "{sentence}");
+        }
     }
 
     const MEMORY: (&str, &str) =
