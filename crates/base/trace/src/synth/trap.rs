@@ -45,8 +45,12 @@ const KINDS: [TrapKind; 10] = [
     TrapKind { name: "see-saw", period: Some(|cache| 100 * cache), tenants: see_saw },
     TrapKind { name: "swap", period: Some(|_| 2000), tenants: swap },
     TrapKind { name: "idle-return", period: Some(|_| 2000), tenants: idle_return },
-    TrapKind { name: "writer-as-reader", period: Some(|cache| 4 * cache), tenants: as_reader },
-    TrapKind { name: "reader-as-writer", period: None, tenants: as_writer },
+    TrapKind {
+        name: "writer-as-reader",
+        period: Some(|cache| 4 * cache),
+        tenants: writer_as_reader,
+    },
+    TrapKind { name: "reader-as-writer", period: None, tenants: reader_as_writer },
 ];
 
 /// A checked trap.
@@ -202,7 +206,7 @@ fn idle_return(trap: &TrapSpec, seed: Seed) -> Vec<SynthTenantSpec> {
 
 /// A quarter of the drive is only read for a period, while half of the requests overwrite the rest;
 /// then all of it is overwritten once, in one go.
-fn as_reader(trap: &TrapSpec, seed: Seed) -> Vec<SynthTenantSpec> {
+fn writer_as_reader(trap: &TrapSpec, seed: Seed) -> Vec<SynthTenantSpec> {
     let quarter = trap.cache / 4;
     let part = |read_share, pattern| PartSpec { weight: 1, read_share: Some(read_share), pattern };
     let quiet = PatternSpec::Mix(vec![
@@ -217,7 +221,7 @@ fn as_reader(trap: &TrapSpec, seed: Seed) -> Vec<SynthTenantSpec> {
 /// Each of 32 parts of the drive in turn gets two writes per block, drawn at random; then a part
 /// that was written before is read as often. A block that was just overwritten may be so again
 /// soon, or last for a round: its past does not tell.
-fn as_writer(trap: &TrapSpec, _: Seed) -> Vec<SynthTenantSpec> {
+fn reader_as_writer(trap: &TrapSpec, _: Seed) -> Vec<SynthTenantSpec> {
     let part = trap.cache / PARTS;
     let turns = (0..PARTS).flat_map(|index| {
         let written = uniform(index * part, part);

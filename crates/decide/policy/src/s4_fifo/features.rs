@@ -26,17 +26,6 @@ const BINS: usize = 20;
 /// Hits below which nothing is chosen.
 const LEAST_HITS: u32 = 100;
 
-/// Blocks that each queue may have.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueSizes {
-    /// The small queue's share.
-    pub small_blocks: u32,
-    /// The main queue's share.
-    pub main_blocks: u32,
-    /// Ghosts.
-    pub ghost_blocks: u32,
-}
-
 /// Counts of requests, hits and evictions.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
@@ -56,11 +45,9 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Takes the sizes of the queues, of which bins are shares.
-    pub fn fit(&mut self, sizes: QueueSizes) {
-        let QueueSizes { small_blocks, main_blocks, ghost_blocks } = sizes;
-        let bin = |blocks: u32| blocks.div_ceil(BINS as u32).max(1);
-        self.bin_blocks = [small_blocks, main_blocks, ghost_blocks].map(bin);
+    /// Takes the blocks that each queue may have, of which bins are shares.
+    pub fn fit(&mut self, queue_blocks: [u32; 3]) {
+        self.bin_blocks = queue_blocks.map(|blocks| blocks.div_ceil(BINS as u32).max(1));
     }
 
     /// Counts a hit of a block after which so many have entered its queue.
@@ -134,7 +121,7 @@ mod tests {
     #[test]
     fn features_by_hand() {
         let mut seen = Observation::default();
-        seen.fit(QueueSizes { small_blocks: 10, main_blocks: 90, ghost_blocks: 90 });
+        seen.fit([10, 90, 90]);
         for later in [0, 0, 3] {
             seen.hit(SMALL, later);
         }

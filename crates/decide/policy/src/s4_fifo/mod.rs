@@ -33,7 +33,7 @@ use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::lengthen;
 use cachewright_types::{BlockId, Seed, declare};
-use features::{FEATURES, Observation, QueueSizes};
+use features::{FEATURES, Observation};
 use settings::QueueSettings;
 
 /// The queues.
@@ -250,11 +250,8 @@ impl StoredPolicy for S4Fifo {
         self.skip_blocks = part(self.settings.skip_share, self.small_blocks);
         self.ghost_blocks = part(self.settings.ghost_share, self.capacity);
         if let Some(observed) = &mut self.observed {
-            observed.fit(QueueSizes {
-                small_blocks: self.small_blocks,
-                main_blocks: self.capacity.saturating_sub(self.small_blocks),
-                ghost_blocks: self.ghost_blocks,
-            });
+            let main_blocks = self.capacity.saturating_sub(self.small_blocks);
+            observed.fit([self.small_blocks, main_blocks, self.ghost_blocks]);
         }
     }
 

@@ -24,15 +24,14 @@ pub struct HeadTime {
 impl HeadTime {
     /// No requests yet, of a disk that positions its heads in `position_ns` on average.
     pub(super) fn new(position_ns: u64, bytes_per_s: f64, interval_ns: u64) -> HeadTime {
-        let (interval, current_ns, peak_ns, total_ns) = (0, 0, 0, 0);
         HeadTime {
             position_ns,
             bytes_per_s,
             interval_ns: interval_ns.max(1),
-            interval,
-            current_ns,
-            peak_ns,
-            total_ns,
+            interval: 0,
+            current_ns: 0,
+            peak_ns: 0,
+            total_ns: 0,
         }
     }
 
