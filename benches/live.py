@@ -122,7 +122,6 @@ class Bench:
         The words `before` are those of a command that runs the server.
         """
         socket, data = self.folder / "s.sock", str(self.folder / "data.img")
-        socket.unlink(missing_ok=True)
         nbdkit = ["nbdkit", "-f", "-U", str(socket)]
         qemu = ["qemu-nbd", "--cache=none", "--aio=io_uring", "-f", "raw", "-t", "-e", "64"]
         ours = str(self.server)
@@ -136,25 +135,14 @@ class Bench:
         if words is None:
             return None
         if name == "ours":
-            stack = str(self.folder / "stack.toml")
-            python = [sys.executable, "-m", "cachewright", "live", "format", stack]
-            subprocess.run([*python, "--discard-dirty"], check=True, stdout=subprocess.DEVNULL)
-        env = {**os.environ, "TMPDIR": str(self.folder)}
-        output = subprocess.DEVNULL
-        words = [*before, *words]
-        process = subprocess.Popen(words, cwd=self.folder, env=env, stdout=output, stderr=output)
-        while not socket.exists():
-            if process.poll() is not None:
-                sys.exit(f"{name}: the server has ended: {' '.join(words)}")
-            time.sleep(0.01)
-        return process
+            format_devices(self.folder / "stack.toml")
+        return started([*before, *words], self.folder, socket)
 
     def words(self, name: str, arguments: tuple[str, ...]) -> list[str]:
         """Give the command of fio on a server."""
         socket, data = self.folder / "s.sock", self.folder / "data.img"
         export = "data" if name == "ours" else ""
-        words = ["fio", "--name=x", "--output-format=json", "--randrepeat=0", "--norandommap"]
-        words += ["--bs=4k", f"--size={self.mib}m", "--group_reporting", "--thread"]
+        words = client(self.mib)
         if name == "raw":
             words += ["--ioengine=io_uring", "--direct=1", f"--filename={data}"]
             arguments = tuple(word.replace("--fsync", "--fdatasync") for word in arguments)
@@ -168,8 +156,7 @@ class Bench:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{name}: fio: {done.stderr}")
-        job: dict[str, object] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-        return job
+        return first_job(done.stdout)
 
     def fill(self) -> None:
         """Read all of the volume through our server: all of it is cached then."""
@@ -190,6 +177,50 @@ class Bench:
                 process.terminate()
                 process.wait()
         return measured(job, workload, used if process is not None else None)
+
+
+def client(mib: int) -> list[str]:
+    """Give the words of fio for blocks of 4 KiB of so many MiB; where they lie comes behind."""
+    words = ["fio", "--name=x", "--output-format=json", "--randrepeat=0", "--norandommap"]
+    return [*words, "--bs=4k", f"--size={mib}m", "--group_reporting", "--thread"]
+
+
+def first_job(text: str) -> dict[str, object]:
+    """Read the first job of what fio says."""
+    job: dict[str, object] = json.loads(text[text.index("{") :])["jobs"][0]
+    return job
+
+
+def format_devices(stack: Path) -> None:
+    """Make the cache of a stack empty."""
+    words = [sys.executable, "-m", "cachewright", "live", "format", str(stack)]
+    subprocess.run([*words, "--discard-dirty"], check=True, stdout=subprocess.DEVNULL)
+
+
+def started(words: Sequence[str], folder: Path, socket: Path) -> subprocess.Popen[bytes]:
+    """Run a server in a folder; returns it once its socket is there."""
+    socket.unlink(missing_ok=True)
+    env = {**os.environ, "TMPDIR": str(folder)}
+    output = subprocess.DEVNULL
+    process = subprocess.Popen(words, cwd=folder, env=env, stdout=output, stderr=output)
+    while not socket.exists():
+        if process.poll() is not None:
+            sys.exit(f"the server has ended: {' '.join(words)}")
+        time.sleep(0.01)
+    return process
+
+
+def command_line(description: str | None, mib: int) -> argparse.ArgumentParser:
+    """Return what is asked of every comparison of servers in turns."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--mib", type=int, default=mib)
+    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
+    return parser
 
 
 def lasting(seconds: float) -> tuple[str, ...]:
@@ -300,16 +331,9 @@ def report(found: Found, rounds: int) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--mib", type=int, default=256)
+    parser = command_line(__doc__, 256)
     parser.add_argument("--sparse", action="store_true", help="a cache device that is a hole")
     parser.add_argument("--memory", type=int, default=0, help="MiB of `serve.memory` of ours")
-    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
-    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     options = parser.parse_args()
     missing = [tool for tool in ("fio", "nbdkit", "qemu-nbd") if shutil.which(tool) is None]
     if missing:

@@ -11,19 +11,17 @@ Must never know: how a server works. Units: operations per second, microseconds.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from live import ROOT, Bench, processor
+from live import Bench, command_line, format_devices, processor, started
 
 SERVERS = ("qemu", "ours")
 WORKLOADS = (
@@ -48,25 +46,16 @@ class Measured:
 def serving(bench: Bench, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server whose disk has the socket `disk.sock`."""
     socket = bench.folder / "disk.sock"
-    socket.unlink(missing_ok=True)
     if name == "ours":
-        process = bench.start("ours")
+        format_devices(bench.folder / "stack.toml")
+        words = [str(bench.server), "stack.toml"]
     else:
         file = f"driver=file,node-name=disk,filename={bench.folder / 'data.img'}"
         export = f"vhost-user-blk,id=disk,node-name=disk,addr.type=unix,addr.path={socket}"
-        process = subprocess.Popen(
-            [
-                "qemu-storage-daemon",
-                *("--blockdev", f"{file},cache.direct=on,aio=io_uring"),
-                *("--export", f"{export},writable=on"),
-            ]
-        )
-    assert process is not None
+        words = ["qemu-storage-daemon", "--blockdev", f"{file},cache.direct=on,aio=io_uring"]
+        words += ["--export", f"{export},writable=on"]
+    process = started(words, bench.folder, socket)
     try:
-        while not socket.exists():
-            if process.poll() is not None:
-                sys.exit(f"{name}: the server has ended")
-            time.sleep(0.01)
         yield process
     finally:
         process.terminate()
@@ -77,7 +66,8 @@ def run(bench: Bench, client: Path, name: str, load: str, depth: int) -> Measure
     """Measure a workload on a server, all of whose volume is cached before if it is ours."""
 
     def guest(load: str, depth: int) -> list[float]:
-        words = [client, bench.folder / "disk.sock", load, str(depth), str(bench.seconds)]
+        socket = str(bench.folder / "disk.sock")
+        words = [str(client), socket, load, str(depth), str(bench.seconds)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{name}: guest_load: {done.stderr}")
@@ -93,15 +83,7 @@ def run(bench: Bench, client: Path, name: str, load: str, depth: int) -> Measure
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--mib", type=int, default=256)
-    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
-    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
-    options = parser.parse_args()
+    options = command_line(__doc__, 256).parse_args()
     server = options.server.resolve()
     client = server.parent / "examples/guest_load"
     if shutil.which("qemu-storage-daemon") is None:

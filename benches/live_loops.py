@@ -11,16 +11,24 @@ Must never know: how a server works. Units: operations per second, microseconds.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from live import ROOT, WORKLOADS, lasting, measured, processor
+from live import (
+    WORKLOADS,
+    client,
+    command_line,
+    first_job,
+    format_devices,
+    lasting,
+    measured,
+    processor,
+    started,
+)
 
 SERVE = """
 [cache]
@@ -67,35 +75,25 @@ class Loops:
         text = SERVE.format(capacity=capacity, loop=loop)
         stack = self.folder / f"stack{loop}.toml"
         stack.write_text(text + "".join(VOLUME.format(volume=volume) for volume in volumes))
-        python = [sys.executable, "-m", "cachewright", "live", "format", str(stack)]
-        subprocess.run([*python, "--discard-dirty"], check=True, stdout=subprocess.DEVNULL)
-        socket = self.folder / f"loop{loop}.sock"
+        format_devices(stack)
         words = [str(self.options.server.resolve()), stack.name]
-        output = subprocess.DEVNULL
-        process = subprocess.Popen(words, cwd=self.folder, stdout=output, stderr=output)
-        while not socket.exists():
-            if process.poll() is not None:
-                sys.exit(f"the server has ended: {' '.join(words)}")
-            time.sleep(0.01)
-        return process
+        return started(words, self.folder, self.folder / f"loop{loop}.sock")
 
     def clients(self, loops: int, arguments: tuple[str, ...]) -> list[dict[str, object]]:
         """Run fio on both volumes at once; returns the job of each."""
 
         def begin(volume: int) -> subprocess.Popen[str]:
             socket = self.folder / f"loop{volume if loops == 2 else 0}.sock"
-            words = ["fio", "--name=x", "--output-format=json", "--randrepeat=0", "--norandommap"]
-            words += ["--bs=4k", f"--size={self.options.mib}m", "--thread", "--ioengine=nbd"]
+            words = [*client(self.options.mib), "--ioengine=nbd"]
             words += [f"--uri=nbd+unix:///data{volume}?socket={socket}", *arguments]
             return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
         found = []
-        for client in [begin(0), begin(1)]:
-            text, _ = client.communicate()
-            if client.returncode:
+        for process in [begin(0), begin(1)]:
+            text, _ = process.communicate()
+            if process.returncode:
                 sys.exit("fio failed")
-            job: dict[str, object] = json.loads(text[text.index("{") :])["jobs"][0]
-            found.append(job)
+            found.append(first_job(text))
         return found
 
     def run(self, loops: int) -> Measured:
@@ -120,15 +118,8 @@ class Loops:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--mib", type=int, default=64)
+    parser = command_line(__doc__, 64)
     parser.add_argument("--depth", type=int, default=64)
-    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
-    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     options = parser.parse_args()
     found: dict[int, list[Measured]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
