@@ -1,4 +1,5 @@
-//! Duel-X: the cache follows whichever of several policies has done best on the volume so far.
+//! Duel-X: the cache follows whichever of several policies has done best on the volume so far, and
+//! `lru` when that costs misses.
 //!
 //! For: volumes of which nothing is known: no single policy is near the best on all of them. Ours,
 //! after Subramanian, Smaragdakis and Loh ("Adaptive Caches", MICRO 2006): a directory per policy,
@@ -11,10 +12,20 @@
 //! block that leaves is one that the directory does not hold ([`Contents`]). So with one leader
 //! from the start the cache decides exactly as that policy does, and after a change each block of
 //! the new directory costs one miss at most. No access visits all blocks. Memory: that of the
-//! candidates, 4 bytes per block id, and up to 16 per block in the cache.
+//! candidates, 12 bytes per block id, and up to 16 per block in the cache.
+//!
+//! A budget of misses beside `lru`, which has a directory as well, guards the choice
+//! ([`MissBudget`]). At any time the cache has missed at most as often as `lru`, times 1 and the
+//! allowance, and 1/2 + 1 + 1/64 capacities: the budget at first; one miss for each block of `lru`
+//! that the cache does not hold when it begins to follow it; and blocks of `lru` that leave because
+//! an eviction found no stray among [`MAX_CHECKED`]. From a later moment on it is 4 capacities in
+//! place of 1/2, because what was gained may be spent. Blocks adopted or removed and changes of the
+//! capacity are not in it.
 
 use crate::access_frequency::AccessFrequency;
 use crate::cacheus::Cacheus;
+use crate::lru::Lru;
+use crate::miss_budget::MissBudget;
 use crate::rc_x::{RcX, RcXSettings};
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
@@ -33,14 +44,20 @@ cachewright_types::declare! {
         margin: f64 = 0.02, "ratio", 0.0 ..= 10.0;
         /// accesses between two halvings of all sums, as a multiple of the capacity
         halve_every: f64 = 100.0, "ratio", 1.0 ..= 1e9;
+        /// misses that the cache may have more than `lru`, as a share of those
+        allowance: f64 = 0.02, "ratio", 0.0 ..= 1.0;
     }
 }
 
 /// A cache that follows the best of several policies.
 #[derive(Clone, Debug)]
 pub struct DuelX {
-    directories: [Directory; CANDIDATES],
+    /// Those of the candidates, and then that of `lru`.
+    directories: [Directory; CANDIDATES + 1],
     lead: Lead<CANDIDATES>,
+    budget: MissBudget,
+    /// Whether the cache follows `lru` and not the candidate that leads.
+    follows_lru: bool,
     contents: Contents,
     capacity: u32,
     settings: DuelXSettings,
@@ -53,7 +70,7 @@ impl Registered for DuelX {
     type Settings = DuelXSettings;
     const ENTRY: Entry = Entry {
         name: "duel-x",
-        doc: "follows the best so far of cacheus, access-frequency and rc-x",
+        doc: "follows the best so far of cacheus, access-frequency and rc-x, or lru if they miss more",
         source: "ours, after Subramanian et al. (Adaptive Caches), MICRO'06",
         needs: &[],
     };
@@ -62,6 +79,8 @@ impl Registered for DuelX {
         let mut duel = DuelX {
             directories: Directory::all(capacity_blocks, seed),
             lead: Lead::new(settings.write_price),
+            budget: MissBudget::new(capacity_blocks, settings.allowance),
+            follows_lru: false,
             contents: Contents::default(),
             capacity: capacity_blocks,
             settings: settings.clone(),
@@ -82,8 +101,20 @@ impl DuelX {
         self.accesses_to_halving = self.accesses_to_halving.min(interval.max(1));
     }
 
-    fn leader(&self) -> &Directory {
-        &self.directories[self.lead.leader()]
+    /// The place of the directory that the cache follows.
+    #[inline(always)]
+    fn followed(&self) -> usize {
+        if self.follows_lru { LRU } else { self.lead.leader() }
+    }
+
+    /// Follows the candidate that leads, or `lru` while the budget demands it; returns whether the
+    /// directory has changed.
+    #[inline(always)]
+    fn follow(&mut self) -> bool {
+        let before = self.followed();
+        self.lead.follow();
+        self.follows_lru = self.budget.demands_lru(self.follows_lru);
+        self.followed() != before
     }
 
     #[inline(always)]
@@ -96,33 +127,38 @@ impl DuelX {
         }
     }
 
-    /// Lets every candidate decide; the cache notes what leaves the leader's directory.
+    /// Lets every directory decide, and returns the verdict of `lru`; the cache notes what leaves
+    /// the directory that it follows.
     #[inline(always)]
-    fn decide_all(&mut self, access: Access) {
-        let leader = self.lead.leader();
-        for (candidate, directory) in self.directories.iter_mut().enumerate() {
-            let verdict = directory.access(access);
-            self.lead.add(candidate, verdict, access.write);
+    fn decide_all(&mut self, access: Access) -> Verdict {
+        let followed = self.followed();
+        let mut verdict = Verdict::Bypass;
+        for (place, directory) in self.directories.iter_mut().enumerate() {
+            verdict = directory.access(access);
+            if place != LRU {
+                self.lead.add(place, verdict, access.write);
+            }
             if let Verdict::Admit { evicted: Some(left) } = verdict
-                && candidate == leader
+                && place == followed
             {
                 self.contents.has_left(left);
             }
             while let Some(left) = directory.leaves_ahead() {
-                if candidate == leader {
+                if place == followed {
                     self.contents.has_left(left);
                 }
             }
         }
+        verdict
     }
 
-    /// Evicts a block that the leader's directory does not hold.
+    /// Evicts a block that the directory in force does not hold.
     fn evict(&mut self) -> Option<BlockId> {
-        let leader = &self.directories[self.lead.leader()];
-        self.contents.evict(|block| leader.contains(block))
+        let directory = &self.directories[self.followed()];
+        self.contents.evict(|block| directory.contains(block))
     }
 
-    /// Takes in a block that the cache does not hold and the leader's directory does.
+    /// Takes in a block that the cache does not hold and the directory in force does.
     #[inline(always)]
     fn insert(&mut self, block: BlockId) -> Verdict {
         let full = self.contents.resident() >= self.capacity;
@@ -141,16 +177,21 @@ impl Policy for DuelX {
             return Verdict::Bypass;
         }
         self.age();
-        self.decide_all(access);
-        if self.lead.follow() {
+        let by_lru = self.decide_all(access);
+        if self.follow() {
             self.contents.check_anew();
         }
-        let leader = &self.directories[self.lead.leader()];
-        self.contents.check_some(|block| leader.contains(block));
-        if self.contents.contains(access.block) {
-            return Verdict::Hit;
-        }
-        if leader.contains(access.block) { self.insert(access.block) } else { Verdict::Bypass }
+        let directory = &self.directories[self.followed()];
+        self.contents.check_some(|block| directory.contains(block));
+        let verdict = if self.contents.contains(access.block) {
+            Verdict::Hit
+        } else if directory.contains(access.block) {
+            self.insert(access.block)
+        } else {
+            Verdict::Bypass
+        };
+        self.budget.note(by_lru, verdict);
+        verdict
     }
 
     #[inline(always)]
@@ -171,14 +212,14 @@ impl Policy for DuelX {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let leader = self.lead.leader();
-        for (candidate, directory) in self.directories.iter_mut().enumerate() {
+        let followed = self.followed();
+        for (place, directory) in self.directories.iter_mut().enumerate() {
             // A directory may hold the block already: another one decided that it stays out.
             if directory.contains(block) {
                 continue;
             }
             if let Verdict::Admit { evicted: Some(left) } = directory.adopt(block, dirty)
-                && candidate == leader
+                && place == followed
             {
                 self.contents.has_left(left);
             }
@@ -197,11 +238,12 @@ impl Policy for DuelX {
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
         self.on_capacity();
-        let leader = self.lead.leader();
-        for (candidate, directory) in self.directories.iter_mut().enumerate() {
+        self.budget.scale(capacity_blocks);
+        let followed = self.followed();
+        for (place, directory) in self.directories.iter_mut().enumerate() {
             directory.resize(capacity_blocks, &mut self.left);
             for left in self.left.drain(..) {
-                if candidate == leader {
+                if place == followed {
                     self.contents.has_left(left);
                 }
             }
@@ -239,8 +281,8 @@ impl Policy for DuelX {
 
     fn audit(&self) -> Result<(), String> {
         self.directories.iter().try_for_each(Directory::audit)?;
-        let leader = self.leader();
-        self.contents.audit(self.capacity, |block| leader.contains(block))
+        let directory = &self.directories[self.followed()];
+        self.contents.audit(self.capacity, |block| directory.contains(block))
     }
 }
 
@@ -311,8 +353,9 @@ impl<const N: usize> Lead<N> {
     }
 }
 
-/// Candidates.
+/// Candidates, and the place of `lru` behind them.
 const CANDIDATES: usize = 3;
+const LRU: usize = CANDIDATES;
 
 /// What one candidate would hold. Boxed, because their sizes differ by eight times.
 ///
@@ -329,6 +372,8 @@ enum Directory {
     Frequency(Box<AccessFrequency>),
     /// Of `rc-x`.
     Waits(Box<RcX>),
+    /// Of `lru`, which never leads: it guards.
+    Recency(Box<Lru>),
 }
 
 /// Runs an expression for the policy of a directory, whichever it is.
@@ -338,18 +383,21 @@ macro_rules! with_policy {
             Directory::Adaptive($policy) => $do,
             Directory::Frequency($policy) => $do,
             Directory::Waits($policy) => $do,
+            Directory::Recency($policy) => $do,
         }
     };
 }
 
 impl Directory {
-    /// Empty directories of `capacity_blocks`; the first candidate leads at first.
-    pub fn all(capacity_blocks: u32, seed: Seed) -> [Directory; CANDIDATES] {
+    /// Empty directories of `capacity_blocks`, that of `lru` last; the first candidate leads at
+    /// first.
+    pub fn all(capacity_blocks: u32, seed: Seed) -> [Directory; CANDIDATES + 1] {
         let waits = RcXSettings { by_request: false, write_price: 0.0, ..RcXSettings::default() };
         [
             Directory::Adaptive(Box::new(made(capacity_blocks, seed))),
             Directory::Frequency(Box::new(made(capacity_blocks, seed))),
             Directory::Waits(Box::new(RcX::new(capacity_blocks, &waits, seed))),
+            Directory::Recency(Box::new(made(capacity_blocks, seed))),
         ]
     }
 

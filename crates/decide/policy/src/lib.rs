@@ -34,6 +34,7 @@ pub mod lirs;
 pub mod lrb;
 pub mod lru;
 pub mod merlin;
+mod miss_budget;
 pub mod mq;
 pub mod oc_smq;
 pub mod policy;

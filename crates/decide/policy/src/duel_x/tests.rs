@@ -1,4 +1,5 @@
 use super::*;
+use crate::miss_budget::tests::Turns;
 use crate::registry::boxed;
 use cachewright_types::{Rng, Value};
 use std::collections::BTreeSet;
@@ -6,7 +7,8 @@ use std::collections::BTreeSet;
 const IDS: u32 = 200;
 
 fn duel(capacity: u32, margin: f64) -> DuelX {
-    let settings = DuelXSettings { margin, ..DuelXSettings::default() };
+    // Nothing is asked of it beside `lru`, whose misses are far fewer than an allowance of all.
+    let settings = DuelXSettings { margin, allowance: 1.0, ..DuelXSettings::default() };
     let mut cache = DuelX::new(capacity, &settings, Seed(1));
     cache.reserve_ids(IDS as usize);
     cache
@@ -96,6 +98,61 @@ fn it_holds_what_the_leader_holds_and_evicts_what_the_leader_does_not() {
     assert!(leaders.len() > 1, "the leader changes: {leaders:?}");
 }
 
+/// The bound at the top of the file, whatever leads.
+#[test]
+fn misses_beside_lru_are_bounded_at_any_time() {
+    let capacity = 200;
+    let hasty =
+        DuelXSettings { margin: 0.0, halve_every: 2.0, allowance: 0.0, ..Default::default() };
+    for (seed, settings) in
+        (0..12).flat_map(|seed| [DuelXSettings::default(), hasty.clone()].map(|each| (seed, each)))
+    {
+        let mut cache = DuelX::new(capacity, &settings, Seed(seed));
+        let mut lru: Lru = made(capacity, Seed(seed));
+        cache.reserve_ids(60 * capacity as usize);
+        lru.reserve_ids(60 * capacity as usize);
+        let mut turns = Turns::new(seed, capacity);
+        let mut misses = [0.0; 2];
+        for index in 0..60_000 {
+            let access = turns.next();
+            misses[0] += f64::from(cache.access(access) != Verdict::Hit);
+            misses[1] += f64::from(lru.access(access) != Verdict::Hit);
+            let price = f64::from(capacity) * (1.5 + 1.0 / 64.0) + 1.0;
+            let bound = misses[1] * (1.0 + settings.allowance) + price;
+            assert!(misses[0] <= bound, "seed {seed}, access {index}: {misses:?}");
+        }
+        assert_eq!(cache.audit(), Ok(()));
+    }
+}
+
+/// Sets of half a cache become hot one after another, where what counts misses several times as
+/// often as `lru`. `access-frequency` leads throughout: it has been good for long enough.
+#[test]
+fn a_leader_that_misses_more_often_than_lru_is_followed_no_longer() {
+    let settings = DuelXSettings { halve_every: 1e9, ..DuelXSettings::default() };
+    let mut cache = DuelX::new(200, &settings, Seed(1));
+    cache.lead.sums[1] = i64::MAX / 2;
+    let (mut lru, mut counts): (Lru, AccessFrequency) = (made(200, Seed(1)), made(200, Seed(1)));
+    cache.reserve_ids(800);
+    lru.reserve_ids(800);
+    counts.reserve_ids(800);
+    let mut rng = Seed(3).rng();
+    let mut misses = [0; 3];
+    let mut changes = 0;
+    for index in 0..80_000 {
+        let id = index / 400 % 8 * 100 + rng.below(100) as u32;
+        let access = Access::read(BlockId(id));
+        let followed_lru = cache.follows_lru;
+        misses[0] += u32::from(cache.access(access) != Verdict::Hit);
+        misses[1] += u32::from(lru.access(access) != Verdict::Hit);
+        misses[2] += u32::from(counts.access(access) != Verdict::Hit);
+        changes += u32::from(cache.follows_lru != followed_lru);
+    }
+    let [cache, lru, counts] = misses.map(f64::from);
+    assert!(counts > 1.2 * lru && cache <= 1.02 * lru + 304.0, "{misses:?}");
+    assert!(changes > 1, "the guard begins and ends: {changes}");
+}
+
 /// A loop of 60 blocks in a cache of 24: what keeps the last 24 hits nothing.
 #[test]
 fn a_loop_larger_than_the_cache_is_kept_in_part() {
@@ -119,7 +176,7 @@ fn blocks_that_are_adopted_are_held_and_a_smaller_cache_evicts_its_strays() {
     let mut evicted = Vec::new();
     cache.resize(3, &mut evicted);
     assert_eq!((cache.len(), evicted.len(), cache.audit()), (3, 5, Ok(())));
-    assert!(evicted.iter().all(|block| !cache.leader().contains(*block)));
+    assert!(evicted.iter().all(|block| !cache.directories[0].contains(*block)));
 }
 
 const ADMIT: Verdict = Verdict::Admit { evicted: None };

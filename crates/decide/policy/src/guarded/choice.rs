@@ -2,17 +2,13 @@
 //!
 //! For: `guarded`. Unit: hits and misses of sampled blocks. Hits of each miniature, less its writes
 //! to flash at their price, are summed with decay. Another rule follows when its sum is ahead by a
-//! margin. The guard is a budget of misses: each miss of the miniature `lru` adds to it, with an
-//! allowance, and each miss of the cache on the same blocks spends one. While nothing is left `lru`
-//! runs; it may be left when half of the first budget is there again.
+//! margin, unless the budget of misses beside the miniature `lru` is spent ([`MissBudget`]).
 
 use super::GuardedSettings;
 use super::switching_cache::{RULES, Rule};
 use crate::Verdict;
+use crate::miss_budget::MissBudget;
 
-/// The budget at first, and the most that it can be, in capacities of a miniature.
-const FIRST_BUDGET: f64 = 0.5;
-const MAX_BUDGET: f64 = 4.0;
 /// The least margin, in hits: in a small cache a few hits say nothing.
 const LEAST_MARGIN: f64 = 16.0;
 
@@ -24,10 +20,7 @@ pub struct Choice {
     kept: f64,
     /// Hits that another rule must be ahead.
     margin: f64,
-    /// Misses that the cache may have more than the miniature `lru`.
-    budget: f64,
-    first_budget: f64,
-    max_budget: f64,
+    budget: MissBudget,
     settings: GuardedSettings,
 }
 
@@ -38,9 +31,7 @@ impl Choice {
             sums: [0.0; RULES.len()],
             kept: 0.0,
             margin: 0.0,
-            budget: 0.0,
-            first_budget: 0.0,
-            max_budget: 0.0,
+            budget: MissBudget::new(capacity, settings.allowance),
             settings: settings.clone(),
         };
         choice.scale(capacity);
@@ -49,19 +40,15 @@ impl Choice {
 
     /// Takes the capacity of the miniatures; the budget scales with it.
     pub fn scale(&mut self, capacity: u32) {
+        self.budget.scale(capacity);
         let capacity = f64::from(capacity);
-        let first_budget = FIRST_BUDGET * capacity;
-        // A cache that had no blocks has spent nothing.
-        let left = if self.first_budget > 0.0 { self.budget / self.first_budget } else { 1.0 };
-        self.budget = left * first_budget;
-        (self.first_budget, self.max_budget) = (first_budget, MAX_BUDGET * capacity);
         self.kept = 1.0 - 1.0 / (self.settings.horizon * capacity).max(1.0);
         self.margin = (self.settings.margin * capacity).max(LEAST_MARGIN);
     }
 
     /// Notes what the cache and each miniature decided about a sampled block.
     pub fn note(&mut self, cache: Verdict, miniatures: [Verdict; RULES.len()], write: bool) {
-        let GuardedSettings { write_price: price, allowance, .. } = self.settings;
+        let price = self.settings.write_price;
         for (sum, verdict) in self.sums.iter_mut().zip(miniatures) {
             let worth = match verdict {
                 Verdict::Hit if write => 1.0 - price,
@@ -71,15 +58,12 @@ impl Choice {
             };
             *sum = *sum * self.kept + worth;
         }
-        let added = f64::from(miniatures[0] != Verdict::Hit) * (1.0 + allowance);
-        let spent = f64::from(cache != Verdict::Hit);
-        self.budget = (self.budget + added - spent).min(self.max_budget);
+        self.budget.note(miniatures[0], cache);
     }
 
     /// The rule that should run in place of `running`, or `running`.
     pub fn rule(&self, running: Rule) -> Rule {
-        let least = if running == Rule::Lru { self.first_budget / 2.0 } else { 0.0 };
-        if self.budget <= least {
+        if self.budget.demands_lru(running == Rule::Lru) {
             return Rule::Lru;
         }
         let sum = |rule: Rule| RULES.iter().zip(&self.sums).find(|(each, _)| **each == rule);
@@ -128,26 +112,16 @@ mod tests {
         assert!((choice.sums[4] + 10.5).abs() < 1e-6 && choice.sums[0] == 0.0);
     }
 
-    /// The budget of 50 is spent by 50 misses; then `lru` runs until 25 are there again, which
-    /// takes 1,250 misses of `lru` at 0.02 each.
+    /// The budget of 50 is spent by 50 misses.
     #[test]
-    fn without_a_budget_lru_runs_until_half_of_the_first_one_is_there_again() {
+    fn without_a_budget_lru_runs_whatever_leads() {
         let mut choice = choice();
         let lru_hits = [Verdict::Hit, Verdict::Bypass, Verdict::Hit, ADMIT, ADMIT];
-        let second_leads = [0.0, 100.0, 0.0, 0.0, 0.0];
-        let after = |choice: &mut Choice, miniatures, running| {
-            choice.note(ADMIT, miniatures, false);
-            choice.sums = second_leads;
-            choice.rule(running)
-        };
-        for _ in 0..49 {
-            assert_eq!(after(&mut choice, lru_hits, RULES[1]), RULES[1]);
+        for misses in 1..=50 {
+            choice.note(ADMIT, lru_hits, false);
+            choice.sums = [0.0, 100.0, 0.0, 0.0, 0.0];
+            let rule = if misses < 50 { RULES[1] } else { Rule::Lru };
+            assert_eq!(choice.rule(RULES[1]), rule, "{misses} misses");
         }
-        assert_eq!(after(&mut choice, lru_hits, RULES[1]), Rule::Lru);
-        for _ in 0..1_249 {
-            assert_eq!(after(&mut choice, [ADMIT; RULES.len()], Rule::Lru), Rule::Lru);
-        }
-        let again = (0..3).any(|_| after(&mut choice, [ADMIT; RULES.len()], Rule::Lru) == RULES[1]);
-        assert!(again, "{} are left", choice.budget);
     }
 }

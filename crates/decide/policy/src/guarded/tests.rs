@@ -1,6 +1,6 @@
 use super::*;
 use crate::lru::Lru;
-use cachewright_types::Rng;
+use crate::miss_budget::tests::Turns;
 use cachewright_types::declare::NoSettings;
 
 const CAPACITY: u32 = 200;
@@ -10,41 +10,6 @@ fn guarded(capacity: u32, settings: &GuardedSettings, seed: u64) -> Guarded {
     let mut cache = Guarded::new(capacity, settings, Seed(seed));
     cache.reserve_ids(IDS as usize);
     cache
-}
-
-/// Turns of a loop above the cache, of sets of half a cache that become hot one after another, and
-/// of re-use in a flood; their lengths are drawn.
-struct Turns {
-    rng: Rng,
-    kind: u64,
-    left: u64,
-    index: u32,
-}
-
-impl Turns {
-    fn new(seed: u64) -> Turns {
-        Turns { rng: Seed(seed).rng(), kind: 0, left: 0, index: 0 }
-    }
-
-    fn next(&mut self) -> Access {
-        if self.left == 0 {
-            self.kind = self.rng.below(3);
-            self.left = 1 + self.rng.below(u64::from(CAPACITY) * 12);
-        }
-        (self.left, self.index) = (self.left - 1, self.index + 1);
-        let half = u64::from(CAPACITY) / 2;
-        let id = match self.kind {
-            0 => self.index % (CAPACITY + CAPACITY / 16),
-            1 => {
-                2 * CAPACITY
-                    + self.index / (4 * CAPACITY) % 8 * half as u32
-                    + self.rng.below(half) as u32
-            }
-            _ if self.index.is_multiple_of(4) => 8 * CAPACITY + self.rng.below(half) as u32,
-            _ => 10 * CAPACITY + self.index % (50 * CAPACITY),
-        };
-        Access { write: self.index.is_multiple_of(3), ..Access::read(BlockId(id)) }
-    }
 }
 
 /// The bound at the top of the file, whatever is chosen; all blocks are sampled.
@@ -57,7 +22,7 @@ fn misses_beside_lru_are_bounded_at_any_time() {
         let mut cache = guarded(CAPACITY, &settings, seed);
         let mut lru = Lru::new(CAPACITY, &NoSettings::default(), Seed(seed));
         lru.reserve_ids(IDS as usize);
-        let mut turns = Turns::new(seed);
+        let mut turns = Turns::new(seed, CAPACITY);
         let mut misses = [0.0; 2];
         let mut rules = Vec::new();
         for index in 0..60_000 {
@@ -132,7 +97,7 @@ fn a_small_share_of_the_blocks_is_sampled_and_follows_the_capacity() {
 fn memory_is_bounded_where_few_blocks_are_sampled() {
     let settings = GuardedSettings { miniature: 16, ..GuardedSettings::default() };
     let mut cache = guarded(CAPACITY, &settings, 7);
-    let mut turns = Turns::new(5);
+    let mut turns = Turns::new(5, CAPACITY);
     for index in 0..100_000 {
         cache.access(turns.next());
         if index % 10_000 == 0 {
