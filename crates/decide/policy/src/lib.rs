@@ -37,6 +37,7 @@ pub mod merlin;
 mod miss_budget;
 pub mod mq;
 pub mod oc_smq;
+mod online_trees;
 pub mod policy;
 pub mod queue;
 pub mod rc_rnn;

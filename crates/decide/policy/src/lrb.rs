@@ -17,13 +17,14 @@
 //! 64 per cached block for the circle of accesses, 5.8 MiB of rows.
 
 use crate::links::Links;
+use crate::online_trees::OnlineTrees;
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::sampled_blocks::SampledBlocks;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
-use cachewright_model::learn::{BoostedTrees, BoostingSettings};
+use cachewright_model::learn::BoostingSettings;
 use cachewright_types::{BlockId, Rng, Seed, declare};
 
 declare! {
@@ -55,7 +56,8 @@ pub struct Lrb {
     window: u32,
     ghost_blocks: u32,
     has_evicted: bool,
-    model: ReuseModel,
+    /// Predicts the logarithm of the accesses until a block is used.
+    model: OnlineTrees,
     /// The blocks drawn: the candidates.
     drawn: Vec<BlockId>,
     rng: Rng,
@@ -68,7 +70,8 @@ impl Lrb {
     fn label_samples(&mut self, block: BlockId, then: impl Fn(u32) -> u32) {
         while let Some(time) = self.blocks.take_sample(block) {
             let known = self.blocks.history(block);
-            let rows = self.model.learn(known, time, self.window, then(time));
+            let target = (then(time) as f32).ln_1p();
+            let rows = self.model.learn(target, |row| known.inputs(time, self.window, row));
             if rows >= self.settings.batch as usize {
                 self.train();
             }
@@ -78,7 +81,7 @@ impl Lrb {
     #[cold]
     fn train(&mut self) {
         let seed = Seed(self.rng.next_u64());
-        self.model.train(self.settings.trees as usize, seed);
+        self.model.train(seed);
     }
 
     /// Forgets ghosts beyond the window and the limit.
@@ -114,10 +117,11 @@ impl Lrb {
         let resident = u64::from(self.blocks.resident());
         for _ in 0..self.settings.candidates {
             let block = self.blocks.by_place(self.rng.below(resident) as u32);
-            self.model.add_candidate(self.blocks.history(block), self.now, self.window);
+            let known = self.blocks.history(block);
+            self.model.add_candidate(|row| known.inputs(self.now, self.window, row));
             self.drawn.push(block);
         }
-        self.model.last_used().and_then(|latest| self.drawn.get(latest).copied())
+        self.model.highest().and_then(|latest| self.drawn.get(latest).copied())
     }
 }
 
@@ -131,6 +135,7 @@ impl Registered for Lrb {
     };
 
     fn new(capacity_blocks: u32, settings: &LrbSettings, seed: Seed) -> Self {
+        let boosting = BoostingSettings { trees: settings.trees as usize, ..Default::default() };
         let mut policy = Lrb {
             blocks: LrbBlocks::new(),
             capacity: capacity_blocks,
@@ -138,7 +143,7 @@ impl Registered for Lrb {
             window: 0,
             ghost_blocks: 0,
             has_evicted: false,
-            model: ReuseModel::default(),
+            model: OnlineTrees::new(INPUTS, boosting),
             drawn: Vec::new(),
             rng: seed.derive("lrb").rng(),
             settings: settings.clone(),
@@ -307,80 +312,6 @@ impl BlockHistory {
 fn decay(accesses: u32, counter: usize) -> f32 {
     let halvings = accesses >> (FIRST_HALF_LIFE_LOG2 + counter as u32);
     if halvings > 126 { 0.0 } else { f32::from_bits((127 - halvings) << 23) }
-}
-
-/// Rows, the model that was trained on earlier ones, and candidates; see the top of the file.
-///
-/// A row holds the inputs of a block at one time; its target is the logarithm of the accesses that
-/// passed until the block was used.
-#[derive(Clone, Debug, Default)]
-struct ReuseModel {
-    trees: Option<BoostedTrees>,
-    /// Rows of the next training, and the logarithms of what came.
-    rows: Vec<f32>,
-    targets: Vec<f32>,
-    /// The candidates, and room for their predictions.
-    inputs: Vec<f32>,
-    places: Vec<u16>,
-    predictions: Vec<f32>,
-}
-
-impl ReuseModel {
-    /// Whether there is a model.
-    #[inline(always)]
-    pub fn is_trained(&self) -> bool {
-        self.trees.is_some()
-    }
-
-    /// A block that was sampled at `time` was used so many accesses later; returns the rows of the
-    /// next training.
-    #[inline(always)]
-    pub fn learn(&mut self, block: &BlockHistory, time: u32, window: u32, later: u32) -> usize {
-        block.inputs(time, window, &mut self.rows);
-        self.targets.push((later as f32).ln_1p());
-        self.targets.len()
-    }
-
-    /// Trains a model of so many trees on the rows, which are gone then.
-    #[cold]
-    pub fn train(&mut self, trees: usize, seed: Seed) {
-        let settings = BoostingSettings { trees, ..Default::default() };
-        self.trees = Some(BoostedTrees::fit(INPUTS, &self.rows, &self.targets, &settings, seed));
-        self.rows.clear();
-        self.targets.clear();
-    }
-
-    /// There are no candidates.
-    pub fn clear_candidates(&mut self) {
-        self.inputs.clear();
-    }
-
-    /// One more candidate.
-    pub fn add_candidate(&mut self, block: &BlockHistory, now: u32, window: u32) {
-        block.inputs(now, window, &mut self.inputs);
-    }
-
-    /// The candidate that is predicted to be used last, the first of equals; nothing without a
-    /// model.
-    pub fn last_used(&mut self) -> Option<usize> {
-        let trees = self.trees.as_ref()?;
-        trees.predict_all(&self.inputs, &mut self.places, &mut self.predictions);
-        let mut latest = 0;
-        for (candidate, prediction) in self.predictions.iter().enumerate() {
-            if *prediction > self.predictions[latest] {
-                latest = candidate;
-            }
-        }
-        Some(latest)
-    }
-
-    /// Checks that each row has a target.
-    pub fn audit(&self) -> Result<(), String> {
-        if self.rows.len() != INPUTS * self.targets.len() {
-            return Err(format!("{} inputs of {} rows", self.rows.len(), self.targets.len()));
-        }
-        Ok(())
-    }
 }
 
 /// No sample, no block.
@@ -749,27 +680,5 @@ mod tests {
         inputs.clear();
         block.inputs(4400, 3000, &mut inputs);
         assert_eq!(inputs[..DISTANCES + 2], [&[0.0][..], &[10.0; DISTANCES], &[31.0]].concat());
-    }
-
-    /// Blocks that were used 10 accesses before come back at once, others late.
-    #[test]
-    fn the_candidate_that_comes_back_last_is_found() {
-        let (window, mut model) = (1000, ReuseModel::default());
-        let used_before = |age: u32| BlockHistory::first(5000 - age);
-        for round in 0..200 {
-            let (age, later) = if round % 2 == 0 { (10, 5) } else { (500, 900) };
-            assert_eq!(model.learn(&used_before(age), 5000, window, later), round + 1);
-        }
-        assert!(!model.is_trained() && model.last_used().is_none());
-        model.train(8, Seed(1));
-        assert_eq!((model.is_trained(), model.audit()), (true, Ok(())));
-        for ages in [[10, 500, 10], [500, 10, 500]] {
-            model.clear_candidates();
-            for age in ages {
-                model.add_candidate(&used_before(age), 5000, window);
-            }
-            assert_eq!(model.last_used(), ages.iter().position(|age| *age == 500));
-        }
-        assert_eq!(model.learn(&used_before(10), 5000, window, 5), 1);
     }
 }
