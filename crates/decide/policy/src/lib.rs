@@ -56,6 +56,7 @@ pub mod slru;
 pub mod smq;
 pub mod stamped_queues;
 pub mod stored;
+pub mod three_l_cache;
 pub mod two_q;
 pub mod w_tiny_lfu;
 

@@ -57,6 +57,7 @@ policies! {
     crate::mq::Mq,
     crate::cachesack::CacheSack,
     crate::lrb::Lrb,
+    crate::three_l_cache::ThreeLCache,
     crate::gl_cache::GlCache,
     crate::lirs::Lirs,
     crate::smq::Smq,

@@ -12,6 +12,7 @@ use crate::rival_models::merlin::FilterStagingCore;
 use crate::rival_models::mq::Queues;
 use crate::rival_models::s4_fifo::{FourQueues, Thresholds};
 use crate::rival_models::slru::SegmentLists;
+use crate::rival_models::three_l_cache::{Rates, Rounds};
 use crate::rival_models::w_tiny_lfu::Window;
 
 use cachewright_types::Value;
@@ -50,6 +51,27 @@ fn lrb_is_relaxed_belady_by_trees() {
     let small = [("candidates", 8), ("batch", 300), ("trees", 4)];
     let small = small.map(|(key, value)| (key, Value::Int(value)));
     assert!(agree("lrb", &small, |c| Relaxed::new(c, 8, 300, 4)) > 10_000);
+}
+
+#[test]
+fn three_l_cache_is_rounds_of_predictions() {
+    let three_l = |drawn_per_victim, batch, trees, widen_after| {
+        let settings = [
+            ("drawn_per_victim", Value::Int(drawn_per_victim)),
+            ("batch", Value::Int(batch)),
+            ("trees", Value::Int(trees)),
+            ("widen_after", Value::Int(widen_after)),
+        ];
+        let rates = Rates {
+            drawn_per_victim: drawn_per_victim as usize,
+            batch: batch as usize,
+            trees: trees as usize,
+            widen_after: widen_after as u64,
+        };
+        agree("3l-cache", &settings, |capacity| Rounds::new(capacity, rates))
+    };
+    assert!(three_l(2, 300, 4, 1_000_000) > 10_000);
+    assert!(three_l(4, 100, 2, 50) > 10_000);
 }
 
 #[test]

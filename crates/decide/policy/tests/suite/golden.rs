@@ -28,7 +28,8 @@ const MERLIN_UNFORGETTING: &str = "merlin, unforgetting";
 const S4_FIXED: &str = "s4-fifo, no choice";
 
 /// Misses over the synthetic trace at [`SIZES`]: of libCacheSim 0.3.5, but for the paper's `lirs`,
-/// and for `merlin` and `s4-fifo` with their defaults, which are as they were found here.
+/// and for `merlin`, `s4-fifo` and `3l-cache` with their defaults, which are as they were found
+/// here.
 const SYNTHETIC: &[(&str, [u64; 7])] = &[
     ("lru", [190_485, 179_283, 170_869, 159_145, 136_955, 114_288, 89_995]),
     ("fifo", [191_913, 181_518, 173_994, 163_372, 143_311, 122_897, 100_636]),
@@ -44,6 +45,7 @@ const SYNTHETIC: &[(&str, [u64; 7])] = &[
     ("merlin", [177_278, 161_904, 152_184, 139_961, 118_550, 96_996, 71_866]),
     (MERLIN_UNFORGETTING, [177_302, 161_924, 152_196, 139_940, 118_547, 96_996, 71_866]),
     ("clock2q-plus", [177_955, 162_497, 152_637, 140_323, 119_153, 97_568, 75_074]),
+    ("3l-cache", [185_105, 171_699, 163_135, 151_712, 131_522, 111_442, 89_995]),
     ("mq", [175_721, 158_859, 149_433, 137_745, 118_137, 106_902, 87_846]),
     ("s4-fifo", [177_358, 161_021, 150_915, 138_739, 117_443, 96_713, 71_956]),
     (S4_FIXED, [177_129, 161_235, 151_458, 139_199, 118_032, 97_212, 74_079]),

@@ -354,15 +354,19 @@ fn an_untracked_id_is_as_good_as_new() {
     }
 }
 
-/// Two caches see the same accesses, but one gives its blocks new ids now and then.
+/// Two caches see the same accesses, but one gives its blocks new ids now and then. Policies that
+/// learn from batches of rows do so all the time.
 #[test]
 fn new_numbers_change_no_decision() {
     const TRACE: u32 = 3_000;
     for entry in entries() {
         let blind = entry.needs.iter().all(|need| *need == Need::Requests);
+        let learns = keys(entry.name).unwrap().iter().any(|spec| spec.name == "batch");
+        let pairs: Vec<(String, Value)> =
+            learns.then(|| ("batch".to_owned(), Value::Int(64))).into_iter().collect();
         for capacity in [0, 1, 3, 12, 30] {
-            let mut fixed = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
-            let mut moving = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            let mut fixed = boxed(entry.name, &pairs, capacity, Seed(5)).unwrap();
+            let mut moving = boxed(entry.name, &pairs, capacity, Seed(5)).unwrap();
             fixed.reserve_ids(DISTINCT as usize);
             moving.reserve_ids(DISTINCT as usize + 200);
             let mut alias: Vec<u32> = (0..DISTINCT as u32).collect();

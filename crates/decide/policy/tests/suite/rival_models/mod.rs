@@ -13,4 +13,5 @@ pub mod merlin;
 pub mod mq;
 pub mod s4_fifo;
 pub mod slru;
+pub mod three_l_cache;
 pub mod w_tiny_lfu;
