@@ -16,7 +16,7 @@ POLICIES = (
     *("lru", "fifo", "clock", "sieve", "lfu", "s3-fifo", "arc"),
     *("larc", "2q", "lirs", "smq", "oc-smq", "access-frequency", "reca"),
     *("rc-x", "duel-x", "guarded", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
-    *("merlin", "s4-fifo", "clock2q-plus", "mq", "3l-cache"),
+    *("merlin", "s4-fifo", "clock2q-plus", "mq", "3l-cache", "baleen"),
     *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
@@ -44,6 +44,7 @@ POLICIES_SET = (
     {"name": "cacheus", "scanned_share": 0.2, "history": 1.0, "lru_weight": 0.7},
     {"name": "lrb", "candidates": 16, "window": 4.0, "history": 1.0, "batch": 500, "trees": 8},
     {"name": "3l-cache", "candidates": 8, "drawn_per_victim": 3, "batch": 300, "trees": 8},
+    {"name": "baleen", "write_rate": 0.3, "ghosts": 1.0, "slice": 0.5, "extent": "1MiB"},
     {"name": "merlin", "filter_share": 0.2, "ghost_share": 0.5, "halve_every": 2, "history": 0.5},
     {"name": "s4-fifo", "observe": 300, "skip_share": 0.2, "ghost_hits": 1},
     {"name": "s4-fifo", "choose": False, "small_share": 0.3, "skip_share": 0.5},

@@ -6,6 +6,7 @@
 
 pub mod access_frequency;
 pub mod arc;
+pub mod baleen;
 pub mod belady;
 pub mod benefit_oracle;
 pub mod cachesack;

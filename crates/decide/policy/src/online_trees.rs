@@ -67,6 +67,12 @@ impl OnlineTrees {
         self.targets.clear();
     }
 
+    /// The prediction for one row; none without trees.
+    #[inline(always)]
+    pub fn predict(&self, row: &[f32]) -> Option<f32> {
+        self.trees.as_ref().map(|trees| trees.predict(row))
+    }
+
     /// There are no candidates.
     pub fn clear_candidates(&mut self) {
         self.candidates.clear();

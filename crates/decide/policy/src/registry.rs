@@ -56,6 +56,7 @@ policies! {
     crate::clock2q_plus::Clock2QPlus,
     crate::mq::Mq,
     crate::cachesack::CacheSack,
+    crate::baleen::Baleen,
     crate::lrb::Lrb,
     crate::three_l_cache::ThreeLCache,
     crate::gl_cache::GlCache,

@@ -9,6 +9,7 @@ mod models;
 mod rival_models;
 
 mod agree;
+mod agree_baleen;
 mod agree_ghosts;
 mod agree_oc_smq;
 mod agree_reca;
@@ -20,3 +21,4 @@ mod properties;
 mod rc_x;
 mod scans;
 mod structures;
+mod volumes;
