@@ -2,9 +2,9 @@
 
 `python -m cachewright_lab.judgement --captures DIR --traces DIR --out DIR --write`. Policies are
 judged on single volumes by hits, flash writes and responses; separations on drives by (F-U)/U;
-partitioners on mixes by the largest slowdown and by the goals that are met. A measure of a volume
-is the mean over sizes and seeds. The aims say what was asked, what was found, and by how much it
-was missed; shares are ratios, 0.02 is 2 %.
+partitioners on mixes by the goals that are met, and in `mixes.py` by slowdowns. A measure of a
+volume is the mean over sizes and seeds. The aims say what was asked, what was found, and by how
+much it was missed; shares are ratios, 0.02 is 2 %.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -36,7 +35,6 @@ from cachewright_lab.study import (
     grid,
     present,
     row_of,
-    worst_slowdown,
 )
 
 PAGE = LAB / "judgement.md"
@@ -76,8 +74,8 @@ DRIVE_WRITES = 10.0
 # makes no trials on superblocks of fewer than 128 pages, with 4 bytes per page of fewer than 2048.
 SUPERBLOCK = "512KiB"
 
-# Partitioners on mixes. Slowdowns are beside each tenant alone on the tiered machine, in an open
-# loop. Goals are hit ratios that an equal division reaches, so that they fit the cache together.
+# Partitioners on mixes. Goals are hit ratios that an equal division reaches, so that they fit the
+# cache together.
 # Kinds of a mix of fresh captures; `*` takes the next seed.
 FRESH_MIXES = (
     ("queue", "search"),
@@ -87,36 +85,15 @@ FRESH_MIXES = (
     ("queue", "search", "series", "desktops", "backups", "farm", "search*", "farm*"),
 )
 LATER_MIXES = (("oltp", "mail"), ("mail", "web", "lu"), ("oltp", "mail", "web", "lu"))
-# `auto` is `icache-x` where responses are measured.
-PARTITIONERS = tuple(one for one in regret.TIMED if one != "icache-x")
-# `icache-x` without the queue of a tenant's misses, with a longer past, and by a power mean.
-MIXES_ABLATED = (
-    '{ name = "icache-x", queueing = 0.0 }',
-    '{ name = "icache-x", half_life = 64.0 }',
-    '{ name = "icache-x", norm = 4.0 }',
-)
-# Tenants of a mix with constant parts, what the first of them has, and what is shown beside them.
-PAIR = 2
-FIRST_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# Its requests overrun the device in most captures: queues only grow, and replays take too long.
-TOO_LONG = "search"
-BESIDE_PARTS = ("auto", "shared", "equal", "dp-response")
 # Of the hit ratio under `equal`: what judges, and goals with room to spare.
 GOAL_SHARE, GOAL_SHARE_WITH_ROOM = 0.9, 0.5
 GOAL_SCHEMES = ("equal", "auto", "soft-qos-x", "soft-qos", "shared", "hull", "dp", "memshare")
 # `soft-qos-x` whose guarantee of an equal share hardly falls.
 GOAL_ABLATED = ('{ name = "soft-qos-x", margin = 1.0 }',)
-
-# Replays on devices with more tenants, or with requests that overrun them, are cut, for time.
-MOST_AT_LENGTH = 4
-WHOLE, CUT = "60s", "20s"
+WHOLE = "60s"
 
 # Tables.
 GROUPS = {"later": "later parts", "elsewhere": "other volumes", "fresh": "fresh captures"}
-# A slowdown that no partitioner keeps below this is that of a device whose queue only grows.
-OVERRUN = 30
-# The least of `auto` and what stands beside it to find causes, known afterwards.
-BEST_SETTING = "the best setting (bound)"
 TITLES = {
     '{ name = "rc-x", by_request = false }': "`rc-x`, hits alike",
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
@@ -237,19 +214,14 @@ def of_drives(given: argparse.Namespace) -> Iterator[Row]:
                 yield row_of(volume, op, case.separation, values)
 
 
-def fresh_mixes(captures: list[Volume], large: int | None = None) -> Iterator[Mix]:
-    """Yield the mixes of fresh captures, seed by seed.
-
-    Mixes of more than two come from the first `large` seeds alone, if that is given.
-    """
+def fresh_mixes(captures: list[Volume]) -> Iterator[Mix]:
+    """Yield the mixes of fresh captures, seed by seed."""
     of_kind: dict[str, list[Volume]] = {}
     for one in captures:
         of_kind.setdefault(one.name, []).append(one)
     rounds = min((len(of_kind.get(kind, ())) for kind in KINDS), default=0)
     for at in range(rounds):
         for kinds in FRESH_MIXES:
-            if large is not None and at >= large and len(kinds) > PAIR:
-                continue
             keys = [(one.rstrip("*"), (at + one.count("*")) % rounds) for one in kinds]
             volumes = tuple(of_kind[kind][number] for kind, number in keys)
             yield Mix(f"{'+'.join(kinds)} #{at + 1}", volumes)
@@ -263,56 +235,20 @@ def later_mixes(volumes: list[Volume]) -> Iterator[Mix]:
             yield Mix(f"{'+'.join(names)} later", tuple(by_name[name] for name in names))
 
 
-def judging_mixes(given: argparse.Namespace, large: int | None = None) -> list[Mix]:
+def judging_mixes(given: argparse.Namespace) -> list[Mix]:
     """Return the mixes that judge partitioners."""
     parts = present(later(given.traces, given.out / "later"))
-    return [*later_mixes(parts), *fresh_mixes(fresh(given.captures), large)]
+    return [*later_mixes(parts), *fresh_mixes(fresh(given.captures))]
 
 
-def stack(mix: Mix, *, timed: bool) -> dict[str, Any]:
-    """Return the stack of a mix."""
-    long = TOO_LONG in (volume.name for volume in mix.volumes)
-    many = timed and (long or len(mix.volumes) > MOST_AT_LENGTH)
+def stack(mix: Mix) -> dict[str, Any]:
+    """Return the stack of a mix without devices."""
     return {
         "name": mix.name.replace(" ", "-").replace("+", "-").replace("*", "2").replace("#", ""),
         "cache": {"capacity": regret.CAPACITIES[0], "policy": "lru"},
-        "replay": {"interval": "2s", "stop": CUT if many else WHOLE},
+        "replay": {"interval": "2s", "stop": WHOLE},
         "tenant": [volume.tenant() for volume in mix.volumes],
-        **(regret.TIERED if timed else {}),
     }
-
-
-def of_mixes(given: argparse.Namespace) -> Iterator[Row]:
-    """Yield the largest slowdown of every mix under every partitioner."""
-    vary = {"capacity": regret.CAPACITIES, "partition": [*PARTITIONERS, *MIXES_ABLATED]}
-    for mix in judging_mixes(given, given.large_mixes):
-        own = stack(mix, timed=True)
-        folder = given.out / "mixes" / f"{own['name']}-timed"
-        measures = {"slowdown": worst_slowdown}
-        yield from Replay(mix, own, vary, measures, folder, "partition").rows()
-
-
-def of_constant_parts(given: argparse.Namespace) -> Iterator[Row]:
-    """Yield the largest slowdown of mixes of two under every constant part, and beside them.
-
-    The least of the constant parts is what a division that never moves could reach at best.
-    """
-    out = given.out / "constant-parts"
-    measures = {"slowdown": worst_slowdown}
-    for mix in judging_mixes(given):
-        kinds = [volume.name for volume in mix.volumes]
-        if len(kinds) != PAIR or TOO_LONG in kinds:
-            continue
-        own = stack(mix, timed=True)
-        weight = f"tenant.{own['tenant'][0]['name']}.weight"
-        weights = [f"{share / (1 - share):.6g}" for share in FIRST_SHARES]
-        vary = {"capacity": regret.CAPACITIES, "partition": ["static"], weight: weights}
-        for case in Replay(mix, own, vary, measures, out / f"{own['name']}-0").cases():
-            share = FIRST_SHARES[weights.index(f"{float(case.settings[weight]):.6g}")]
-            size, values = case.settings["cache.capacity"], {"slowdown": worst_slowdown(case)}
-            yield row_of(mix, size, f"{100 * share:.0f} %", values)
-        beside = {"capacity": regret.CAPACITIES, "partition": BESIDE_PARTS}
-        yield from Replay(mix, own, beside, measures, out / f"{own['name']}-1", "partition").rows()
 
 
 def goals(
@@ -321,22 +257,27 @@ def goals(
     """Yield how many goals every partitioner meets, on mixes whose goals fit after a warm-up."""
     for mix in mixes:
         for capacity in regret.CAPACITIES:
-            own = stack(mix, timed=False)
+            own = stack(mix)
             own["cache"]["capacity"] = capacity
             own["replay"]["warmup"] = warmup
             folder = out / f"{own['name']}-{capacity.removesuffix('%wss')}"
-            equal = Replay(mix, own, {"partition": ["equal"]}, {}, Path(f"{folder}-equal"))
-            (alike,) = equal.cases()
-            for tenant, found in zip(own["tenant"], alike.tenants, strict=True):
-                tenant["goal_hit_ratio"] = share * found.hit_ratio
-            vary = {"partition": [*GOAL_SCHEMES, *GOAL_ABLATED]}
-            for case in Replay(mix, own, vary, {}, Path(f"{folder}-goals")).cases():
-                values = {
-                    "met": case.total.goals_met or 0,
-                    "goals": case.total.goals or 0,
-                    "hit_ratio": case.total.hit_ratio or 0.0,
-                }
-                yield row_of(mix, capacity, case.settings["cache.partition"], values)
+            yield from goals_of(mix, own, folder, share)
+
+
+def goals_of(mix: Mix, own: dict[str, Any], folder: Path, share: float) -> Iterator[Row]:
+    """Yield how many goals every partitioner meets: a share of the hit ratios under `equal`."""
+    equal = Replay(mix, own, {"partition": ["equal"]}, {}, Path(f"{folder}-equal"))
+    (alike,) = equal.cases()
+    for tenant, found in zip(own["tenant"], alike.tenants, strict=True):
+        tenant["goal_hit_ratio"] = share * found.hit_ratio
+    vary = {"partition": [*GOAL_SCHEMES, *GOAL_ABLATED]}
+    for case in Replay(mix, own, vary, {}, Path(f"{folder}-goals")).cases():
+        values = {
+            "met": case.total.goals_met or 0,
+            "goals": case.total.goals or 0,
+            "hit_ratio": case.total.hit_ratio or 0.0,
+        }
+        yield row_of(mix, own["cache"]["capacity"], case.settings["cache.partition"], values)
 
 
 def of_goals(given: argparse.Namespace) -> Iterator[Row]:
@@ -535,66 +476,6 @@ def drives_table(found: Sequence[Row], op: str) -> str:
     return grid(head, rows)
 
 
-def slowdowns(found: Sequence[Row]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return the slowdown of each scheme, by mix and size."""
-    values: dict[tuple[str, str], dict[str, float]] = {}
-    for one in found:
-        values.setdefault((one.subject, one.setting), {})[one.scheme] = one.values["slowdown"]
-    return values
-
-
-def slowdowns_table(found: Sequence[Row]) -> str:
-    """Return the largest slowdown of each mix: `auto`, the best, and the regret of each scheme.
-
-    The last column is no scheme: it takes the best setting of `icache-x` in each row.
-    """
-    settings = ["auto", *MIXES_ABLATED]
-    schemes = [*PARTITIONERS, *MIXES_ABLATED, BEST_SETTING]
-    rows: list[list[str]] = []
-    beside: dict[str, list[float]] = {scheme: [] for scheme in schemes}
-    carried = []
-    for key in dict.fromkeys((one.subject, one.setting) for one in found):
-        own = {
-            one.scheme: one.values["slowdown"] for one in found if (one.subject, one.setting) == key
-        }
-        best = min(PARTITIONERS, key=lambda one: own[one])
-        own[BEST_SETTING] = min(own[one] for one in settings)
-        carried.append(own[best] < OVERRUN)
-        for scheme in schemes:
-            beside[scheme].append(own[scheme] / own[best])
-        cells = [f"**{own[one]:.2f}**" if one == best else f"{own[one]:.2f}" for one in schemes]
-        rows.append([f"{key[0]}, {key[1]}", *cells])
-    worst = [f"{max(each):,.2f}" for each in beside.values()]
-    rows.append(["beside the best, at worst", *worst])
-    parts = {
-        "geometric mean": [True] * len(carried),
-        f"geometric mean of {sum(carried)} whose best is below {OVERRUN}": carried,
-        f"geometric mean of the other {len(carried) - sum(carried)}": [not one for one in carried],
-    }
-    for name, chosen in parts.items():
-        if not any(chosen):
-            continue
-        means = [geometric_mean(compress(each, chosen)) for each in beside.values()]
-        rows.append([f"beside the best, {name}", *(f"{one:,.2f}" for one in means)])
-    titles = [one if one == BEST_SETTING else title(one) for one in schemes]
-    return grid(["mix", *titles], rows)
-
-
-def constant_parts_table(found: Sequence[Row]) -> str:
-    """Return the best constant part of each mix of two, and the schemes beside it."""
-    rows = []
-    for key in dict.fromkeys((one.subject, one.setting) for one in found):
-        own = {
-            one.scheme: one.values["slowdown"] for one in found if (one.subject, one.setting) == key
-        }
-        beside = {scheme: own.pop(scheme) for scheme in BESIDE_PARTS}
-        share = min(own, key=lambda one: own[one])
-        cells = [f"{value:.2f}" for value in (own[share], *beside.values())]
-        rows.append([f"{key[0]}, {key[1]}", share, *cells])
-    schemes = [title(one) for one in BESIDE_PARTS]
-    return grid(["mix", "first has", "best constant parts", *schemes], rows)
-
-
 def goals_table(found: Sequence[Row]) -> str:
     """Return goals met by every partitioner, by number of tenants, and the mean hit ratio."""
     counts = sorted({one.tenants for one in found})
@@ -714,21 +595,6 @@ def aims_of_drives(found: Sequence[Row]) -> list[Aim]:
     return aims
 
 
-def aims_of_mixes(found: Sequence[Row]) -> list[Aim]:
-    """Return the aim of slowdowns: `auto` beside the best partitioner of each mix."""
-    ratios = {}
-    for key in dict.fromkeys((one.subject, one.setting) for one in found):
-        own = {
-            one.scheme: one.values["slowdown"] for one in found if (one.subject, one.setting) == key
-        }
-        ratios[key] = own["auto"] / min(own[scheme] for scheme in PARTITIONERS)
-    worst = max(ratios, key=lambda one: ratios[one])
-    within = sum(ratio <= 1.15 for ratio in ratios.values())
-    about = f"worst on {' '.join(worst)}; within 15 % on {within} of {len(ratios)}"
-    what = "Largest slowdown of `auto` in every mix, beside its best"
-    return [Aim(what, 0.15, ratios[worst] - 1, True, about)]
-
-
 def aims_of_goals(found: Sequence[Row]) -> list[Aim]:
     """Return the aim of goals: all that fit are met by `auto`."""
     own = [one for one in found if one.scheme == "auto"]
@@ -750,8 +616,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traces", type=Path, required=True, help="folder of captured/ and public/"
     )
-    about = "seeds whose mixes of three and more tenants are replayed on devices; all by default"
-    parser.add_argument("--large-mixes", type=int, metavar="N", help=about)
 
 
 def one_table(
@@ -773,8 +637,6 @@ STUDIES = {
     "drives": Study(
         of_drives, lambda _, rows: {f"drives {op}": drives_table(rows, op) for op in PROVISIONED}
     ),
-    "mixes": Study(of_mixes, one_table("mixes", slowdowns_table)),
-    "constant parts": Study(of_constant_parts, one_table("constant parts", constant_parts_table)),
     "goals": Study(of_goals, one_table("goals", goals_table)),
     "goals of second halves": Study(
         of_goals_of_second_halves, one_table("goals of second halves", goals_table)
@@ -786,7 +648,6 @@ AIMS: Mapping[str, Callable[[Sequence[Row]], list[Aim]]] = {
     "hits": aims_of_hits,
     "responses": aims_of_responses,
     "drives": aims_of_drives,
-    "mixes": aims_of_mixes,
     "goals": aims_of_goals,
 }
 

@@ -36,12 +36,21 @@ KINDS = ("queue", "search", "series", "desktops", "backups", "farm")
 
 def fresh(folder: Path) -> list[Volume]:
     """Return the fresh captures of a folder, kind by kind and seed by seed."""
+    return _captured(folder, "fresh")
+
+
+def long(folder: Path) -> list[Volume]:
+    """Return the captures of ten minutes, kind by kind and seed by seed."""
+    return _captured(folder, "long")
+
+
+def _captured(folder: Path, group: str) -> list[Volume]:
     found: list[Volume] = []
     for kind in KINDS:
-        for path in sorted(folder.glob(f"fresh-{kind}-*.csv.zst")):
-            number = path.name.removeprefix(f"fresh-{kind}-").removesuffix(".csv.zst")
+        for path in sorted(folder.glob(f"{group}-{kind}-*.csv.zst")):
+            number = path.name.removeprefix(f"{group}-{kind}-").removesuffix(".csv.zst")
             if number.isdecimal():
-                found.append(Volume(kind, path, "fresh", int(number)))
+                found.append(Volume(kind, path, group, int(number)))
     return found
 
 
