@@ -342,7 +342,8 @@ def captures_table(folder: Path) -> dict[str, str]:
     head = ["row", "requests", "reads", "writes", "trims", "MiB read", "MiB written"]
     rounds: dict[str, list[list[str]]] = {}
     for kind in KINDS:
-        for path in sorted(folder.glob(f"fresh-{kind}-*.json")):
+        paths = [*folder.glob(f"fresh-{kind}-*.json"), *folder.glob(f"long-{kind}-*.json")]
+        for path in sorted(paths):
             about = json.loads(path.read_text(encoding="utf-8"))
             run, machine = about["run"], about["machine"]
             counts = [f"{run[key]:,}" for key in ("requests", "reads", "writes", "trims")]
