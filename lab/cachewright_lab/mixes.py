@@ -3,7 +3,7 @@
 `python -m cachewright_lab.mixes --captures DIR --traces DIR --out DIR --write`. The recordings of a
 mix are stretched to one length, the longest of them and at most ten minutes. Then one factor on all
 its times makes the load slower or faster, until the best of four partitioners slows the tenant that
-suffers most by 1.5 to 6 times and no device is busy for more than 90 % of the time of the arrivals. A
+suffers most by 1.5 to 6 times and no device is busy for more than 90 % of the time. A
 mix without such a factor stands apart, with the reason. At the load found, all partitioners are
 replayed in an open loop; in a closed loop times of recordings do not count, and it is replayed
 once. Factors and cases that are finished are kept in the folder of results, so that a run with
@@ -57,8 +57,8 @@ FRESH = (("queue", "series"), ("queue", "search"), ("queue", "search", "series")
 LONG = (("backups", "farm"), ("desktops", "backups"), ("desktops", "backups", "farm"))
 # Longer recordings (public volumes have up to a week) are taken at a higher speed.
 LONGEST_S = 600.0
-# Of captures of ten minutes a share of the addresses, for time: it keeps the phases.
-LONG_SAMPLE = "10%"
+# Of mixes with a long capture of this kind (2.0 M requests) a share of the addresses, for time.
+LARGE_KIND, LARGE_SAMPLE = "desktops", "10%"
 
 # The search for a load: its partitioners, and what is asked of the best of them.
 SEARCHED = ("shared", "equal", "dp-response", "auto")
@@ -70,6 +70,9 @@ MOST_BUSY = 0.9
 SLOW_FACTOR, FIRST_BUSY = 8.0, 0.7
 # Loads that are tried.
 STEPS = 6
+# Where requests arrive for a shorter time, the cache is divided too few times to judge divisions.
+INTERVAL_S = 2
+LEAST_S = 10.0 * INTERVAL_S
 # Without a bound on that side, the next load is so much slower.
 SLOWER = 4.0
 
@@ -89,6 +92,8 @@ class Load:
     # Under that partitioner: the share of the time that the busiest device has work, above 1 for
     # more work than time.
     busy: float
+    # How long requests arrive.
+    seconds: float
 
     @property
     def overrun(self) -> bool:
@@ -103,7 +108,8 @@ class Load:
     @property
     def judges(self) -> bool:
         """Say whether it may be taken, if none that is nearer was found."""
-        return not self.overrun and LEAST_SLOWDOWN <= self.slowdown <= MOST_SLOWDOWN
+        fits = LEAST_SLOWDOWN <= self.slowdown <= MOST_SLOWDOWN
+        return fits and not self.overrun and self.seconds >= LEAST_S
 
 
 def searched(slow_busy: float, replayed: Callable[[float], Load]) -> list[Load]:
@@ -143,6 +149,11 @@ def chosen(tried: Sequence[Load]) -> Load | None:
 
 def reason(tried: Sequence[Load]) -> str:
     """Return why no load judges."""
+    if tried[-1].near:
+        return (
+            f"too light: with a least slowdown of {tried[-1].slowdown:.2f} requests arrive for "
+            f"{tried[-1].seconds:.0f} s, in which a cache is divided too few times"
+        )
     carried = [one for one in tried if not one.overrun]
     if not carried:
         least = min(tried, key=lambda one: one.busy)
@@ -201,18 +212,19 @@ def _span_s(path: Path) -> float:
 def stack(mix: Mix, capacity: str, spans: Sequence[float], factor: float) -> dict[str, Any]:
     """Return the stack of a mix at a load."""
     length = length_s(spans)
+    large = any(one.group == "long" and one.name == LARGE_KIND for one in mix.volumes)
     tenants = [
         {
             **volume.tenant(),
             "time_scale": _rounded(factor * length / span),
-            **({"sample": LONG_SAMPLE} if volume.group == "long" else {}),
+            **({"sample": LARGE_SAMPLE} if large else {}),
         }
         for volume, span in zip(mix.volumes, spans, strict=True)
     ]
     return {
         "name": label(mix),
         "cache": {"capacity": capacity, "policy": "lru"},
-        "replay": {"interval": "2s"},
+        "replay": {"interval": f"{INTERVAL_S}s"},
         "tenant": tenants,
         **regret.TIERED,
     }
@@ -253,7 +265,7 @@ class Judged:
     def _tried(self, spans: Sequence[float], factor: float) -> Load:
         best = min(self._cases(spans, factor, SEARCHED, {}), key=worst_slowdown)
         scheme, busy = best.settings["cache.partition"], _busy(best, spans, factor)
-        load = Load(factor, worst_slowdown(best), scheme, busy)
+        load = Load(factor, worst_slowdown(best), scheme, busy, factor * length_s(spans))
         print(f"{self.folder.name}: {load}", file=sys.stderr)
         return load
 

@@ -20,15 +20,15 @@ WORK = 1.6
 def queueing(factor: float) -> Load:
     """Return a load on a device with one queue: the slowdown is 1 / (1 - busy)."""
     busy = WORK / factor
-    return Load(factor, 1 / (1 - busy) if busy < 1 else 1e4, "auto", busy)
+    return Load(factor, 1 / (1 - busy) if busy < 1 else 1e4, "auto", busy, 60 * factor)
 
 
 def never_slow(factor: float) -> Load:
-    return Load(factor, 1.05, "dp", WORK / factor)
+    return Load(factor, 1.05, "dp", WORK / factor, 60 * factor)
 
 
 def in_bursts(factor: float) -> Load:
-    return Load(factor, 30.0, "equal", WORK / factor)
+    return Load(factor, 30.0, "equal", WORK / factor, 60 * factor)
 
 
 def test_a_load_is_found_by_bisection() -> None:
@@ -40,11 +40,13 @@ def test_a_load_is_found_by_bisection() -> None:
 
     # Twice as slow for the same work: 6.67 at 2.286 is too much, so that the load becomes slower by
     # 4 (2.43 at 9.144, near).
-    tried = mixes.searched(WORK / 8, lambda one: Load(one, 2 * queueing(one).slowdown, "dp", 0.5))
+    tried = mixes.searched(
+        WORK / 8, lambda one: Load(one, 2 * queueing(one).slowdown, "dp", 0.5, 60.0)
+    )
     assert [one.factor for one in tried] == [2.286, 9.144]
     # From there on it lies between a load that is too fast and one that is too slow.
     tried = mixes.searched(
-        WORK / 8, lambda one: Load(one, 7.0 if one < 5 else 1.3, "dp", WORK / one)
+        WORK / 8, lambda one: Load(one, 7.0 if one < 5 else 1.3, "dp", WORK / one, 60.0)
     )
     assert [one.factor for one in tried] == [2.286, 9.144, 4.572, 6.466, 5.437, 4.986]
     # None of them is near. The middle is 3: 1.3 is 2.31 times below it, 7.0 is 2.33 times above.
@@ -63,9 +65,14 @@ def test_what_has_no_load_stands_apart_with_its_reason() -> None:
     bursts = mixes.searched(WORK / 8, in_bursts)
     assert mixes.chosen(bursts) is None
     assert mixes.reason(bursts).startswith("bursts overrun the devices: at factor 2.286 ")
-    overrun = [Load(1.0, 3.0, "dp", 1.5), Load(2.0, 3.0, "dp", 0.95)]
+    overrun = [Load(1.0, 3.0, "dp", 1.5, 60.0), Load(2.0, 3.0, "dp", 0.95, 60.0)]
     assert mixes.chosen(overrun) is None
     assert mixes.reason(overrun) == "a device is busy 95 % at the slowest load tried"
+    light = [Load(0.1, 3.0, "dp", 0.7, 6.0)]
+    assert mixes.chosen(light) is None
+    assert mixes.reason(light).startswith(
+        "too light: with a least slowdown of 3.00 requests arrive"
+    )
 
 
 def volume(name: str, folder: Path) -> Volume:
@@ -88,7 +95,7 @@ def test_a_mix_is_replayed_at_its_load_and_another_scheme_joins(traces: Path) ->
     tried = judged.search()
     assert all(one.busy > 0 for one in tried)
     # Whatever was found, the load is kept, and counts as it is kept.
-    load = {"factor": 4.0, "slowdown": 2.0, "scheme": "equal", "busy": 0.5}
+    load = {"factor": 4.0, "slowdown": 2.0, "scheme": "equal", "busy": 0.5, "seconds": 60.0}
     (judged.folder / "loads.json").write_text(json.dumps([load]))
     rows = list(judged.rows(["equal", "shared"], closed=False))
     assert [row.scheme for row in rows] == ["equal", "shared"]
