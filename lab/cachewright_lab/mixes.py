@@ -54,11 +54,11 @@ PUBLIC = (
     ("cloudphysics", "msr-web_3", "dtrs", "fin1"),
 )
 FRESH = (("queue", "series"), ("queue", "search"), ("queue", "search", "series"))
-LONG = (("backups", "farm"), ("desktops", "backups"), ("desktops", "backups", "farm"))
+LONG = (("desktops", "farm"), ("desktops", "backups"), ("desktops", "backups", "farm"))
 # Longer recordings (public volumes have up to a week) are taken at a higher speed.
 LONGEST_S = 600.0
-# Of mixes with a long capture of this kind (2.0 M requests) a share of the addresses, for time.
-LARGE_KIND, LARGE_SAMPLE = "desktops", "10%"
+# Of captures of ten minutes (2.0 M requests of desktops) a share of the addresses, for time.
+LONG_SAMPLE = "10%"
 
 # The search for a load: its partitioners, and what is asked of the best of them.
 SEARCHED = ("shared", "equal", "dp-response", "auto")
@@ -212,12 +212,11 @@ def _span_s(path: Path) -> float:
 def stack(mix: Mix, capacity: str, spans: Sequence[float], factor: float) -> dict[str, Any]:
     """Return the stack of a mix at a load."""
     length = length_s(spans)
-    large = any(one.group == "long" and one.name == LARGE_KIND for one in mix.volumes)
     tenants = [
         {
             **volume.tenant(),
             "time_scale": _rounded(factor * length / span),
-            **({"sample": LARGE_SAMPLE} if large else {}),
+            **({"sample": LONG_SAMPLE} if volume.group == "long" else {}),
         }
         for volume, span in zip(mix.volumes, spans, strict=True)
     ]
