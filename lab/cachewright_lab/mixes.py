@@ -398,19 +398,24 @@ def losses(found: Sequence[Row], measure: str) -> dict[str, dict[str, float]]:
     return lost
 
 
+def mean_loss(lost: Iterable[float]) -> float:
+    """Return the geometric mean: one mix whose queue grows would be all of an arithmetic mean."""
+    return math.exp(fmean(math.log1p(one) for one in lost)) - 1
+
+
 def losses_table(found: Sequence[Row]) -> str:
     """Return worst and mean loss of each scheme by measure, and the tenants that it keeps."""
     by_measure = {measure: losses(found, measure) for measure in MEASURES}
     names = sorted(
-        by_measure["slowdown"], key=lambda one: fmean(by_measure["slowdown"][one].values())
+        by_measure["slowdown"], key=lambda one: mean_loss(by_measure["slowdown"][one].values())
     )
     rows = []
     for scheme in names:
         row = [judgement.title(scheme)]
-        for lost in by_measure.values():
+        for measure, lost in by_measure.items():
             worst = max(lost[scheme], key=lambda one: lost[scheme][one])
-            share, mean = lost[scheme][worst], fmean(lost[scheme].values())
-            row.append(f"{100 * share:.0f} %, {100 * mean:.1f} % ({worst})")
+            mean = (fmean if MEASURES[measure][1] else mean_loss)(lost[scheme].values())
+            row.append(f"{100 * lost[scheme][worst]:,.0f} %, {100 * mean:.1f} % ({worst})")
         own = [one for one in found if one.scheme == scheme]
         kept = sum(round(one.values["goals"] * one.tenants) for one in own)
         rows.append([*row, f"{kept} of {sum(one.tenants for one in own)}"])
