@@ -47,13 +47,8 @@ JUDGES = (
     ("judge-web", "judge-file"),
     ("judge-oltp", "judge-mail", "judge-web", "judge-file"),
 )
-PUBLIC = (
-    ("cloudphysics", "fin1"),
-    ("msr-web_3", "dtrs"),
-    ("msr-rsrch_1", "cloudphysics", "wsrch"),
-    ("cloudphysics", "msr-web_3", "dtrs", "fin1"),
-)
-FRESH = (("queue", "series"), ("queue", "search"), ("queue", "search", "series"))
+PUBLIC = (("cloudphysics", "fin1"), ("msr-web_3", "dtrs"))
+FRESH = (("queue", "series"), ("queue", "search"))
 LONG = (("desktops", "farm"), ("desktops", "backups"), ("desktops", "backups", "farm"))
 # Longer recordings (public volumes have up to a week) are taken at a higher speed.
 LONGEST_S = 600.0
