@@ -49,7 +49,12 @@ JUDGES = (
 )
 PUBLIC = (("cloudphysics", "fin1"), ("msr-web_3", "dtrs"))
 FRESH = (("queue", "series"), ("queue", "search"))
-LONG = (("desktops", "farm"), ("desktops", "backups"), ("desktops", "backups", "farm"))
+LONG = (
+    ("backups", "farm"),
+    ("desktops", "farm"),
+    ("desktops", "backups"),
+    ("desktops", "backups", "farm"),
+)
 # Longer recordings (public volumes have up to a week) are taken at a higher speed.
 LONGEST_S = 600.0
 # Of captures of ten minutes (2.0 M requests of desktops) a share of the addresses, for time.
