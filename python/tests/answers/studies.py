@@ -35,7 +35,7 @@ def cases() -> Iterator[Case]:
 
 def _curves() -> Iterator[Case]:
     plain = stack(*three(), cache=SMALL)
-    unsampled = ("belady", "belady-bypass", "reca", "rc-x")
+    unsampled = ("belady", "belady-bypass", "reca", "rc-x", "baleen")
     policies = [name for name in POLICIES if name not in unsampled]
     yield Case("mrc", "policies", plain, {"policies": policies, "points": 5})
     yield Case("mrc", "exact", plain, {"method": "exact", "sizes": SIZES, "verify": 2})
