@@ -70,7 +70,7 @@ impl Registered for DuelX {
     type Settings = DuelXSettings;
     const ENTRY: Entry = Entry {
         name: "duel-x",
-        doc: "follows the best so far of cacheus, access-frequency and rc-x, or lru if they miss more",
+        doc: "follows the best so far of cacheus, access-frequency and rc-x, and lru if they cost",
         source: "ours, after Subramanian et al. (Adaptive Caches), MICRO'06",
         needs: &[],
     };

@@ -60,8 +60,8 @@ pub mod tests {
     use crate::Access;
     use cachewright_types::{BlockId, Rng, Seed};
 
-    /// Turns of a loop above the cache, of sets of half a cache that become hot one after another, and
-    /// of re-use in a flood; their lengths are drawn.
+    /// Turns of a loop above the cache, of sets of half a cache that become hot one after another,
+    /// and of re-use in a flood; their lengths are drawn.
     pub struct Turns {
         capacity: u32,
         rng: Rng,
