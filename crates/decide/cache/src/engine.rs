@@ -4,6 +4,7 @@
 //! counted, and known to be dirty or clean, by [`Pools`].
 
 use crate::Quotas;
+use crate::blame::{Blame, Causes, Reason};
 use crate::pools::Pools;
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{
@@ -17,6 +18,8 @@ use cachewright_types::{BlockId, TenantId, choices};
 pub struct Engine<P> {
     pools: Pools<P>,
     mode: WriteMode,
+    /// What finds the cause of each miss, where that is asked for.
+    blame: Option<Box<Blame>>,
 }
 
 impl<P: Policy> Engine<P> {
@@ -28,7 +31,34 @@ impl<P: Policy> Engine<P> {
         mode: WriteMode,
         make: impl FnMut(usize, u32) -> P,
     ) -> Self {
-        Engine { pools: Pools::new(tenants, quotas, make), mode }
+        Engine { pools: Pools::new(tenants, quotas, make), mode, blame: None }
+    }
+
+    /// Finds the cause of each miss from now on; nothing may be cached yet, and no id reserved. The
+    /// whole cache has `whole_blocks` blocks, whatever is divided among the pools. With `sampled` a
+    /// large cache looks at a sample of blocks only, so that causes are to be scaled
+    /// ([`Causes::of_all`]). With `bounds` every access must bring its next use. No id may be given
+    /// to another block from now on.
+    pub fn explain_misses(&mut self, whole_blocks: u32, sampled: bool, bounds: bool) {
+        let capacities: Vec<u32> =
+            (0..self.pools.count()).map(|pool| self.pools[pool].policy.capacity()).collect();
+        let tenants = (0..self.pools.tenants().count()).map(|tenant| TenantId(tenant as u16));
+        let pool_of: Vec<usize> = tenants.map(|tenant| self.pool_of(tenant)).collect();
+        self.blame =
+            Some(Box::new(Blame::new(whole_blocks, &capacities, &pool_of, sampled, bounds)));
+    }
+
+    /// The causes of the misses, by tenant; nothing unless [`Engine::explain_misses`] asked for
+    /// them.
+    pub fn causes(&self) -> Option<&[Causes]> {
+        self.blame.as_ref().map(|blame| blame.causes())
+    }
+
+    /// Counts causes from here on.
+    pub fn begin_causes(&mut self) {
+        if let Some(blame) = &mut self.blame {
+            blame.begin_counts();
+        }
     }
 
     /// One more tenant: in a pool of `capacity_blocks` of its own that `make` builds, or in the
@@ -38,7 +68,12 @@ impl<P: Policy> Engine<P> {
         capacity_blocks: u32,
         make: impl FnOnce(usize, u32) -> P,
     ) -> Option<TenantId> {
-        self.pools.add_tenant(capacity_blocks, make)
+        let tenant = self.pools.add_tenant(capacity_blocks, make)?;
+        let pool = self.pool_of(tenant);
+        if let Some(blame) = &mut self.blame {
+            blame.add_tenant(pool, capacity_blocks);
+        }
+        Some(tenant)
     }
 
     /// Whether some tenants share a pool, and thereby an id space.
@@ -80,17 +115,96 @@ impl<P: Policy> Engine<P> {
     /// Makes room for ids `0..count` in a pool.
     pub fn reserve_ids(&mut self, pool: usize, count: usize) {
         self.pools[pool].reserve_ids(count);
+        if let Some(blame) = &mut self.blame {
+            blame.reserve_ids(pool, count);
+        }
     }
 
-    /// Gives the blocks that a pool's policy tracks new ids; returns whether the policy can.
+    /// Whether a block must keep its id: the policy remembers it, or causes of misses are found.
+    #[inline(always)]
+    pub fn tracks(&self, pool: usize, block: BlockId) -> bool {
+        self.pools[pool].policy.tracks(block) || self.blame.is_some()
+    }
+
+    /// Gives the blocks that a pool's policy tracks new ids; returns whether the policy can. It
+    /// cannot where causes of misses are found.
     pub fn renumber(&mut self, pool: usize, ids: &Renumbering) -> bool {
-        self.pools[pool].renumber(ids)
+        self.blame.is_none() && self.pools[pool].renumber(ids)
     }
 
     /// Decides about one block access and counts it.
     #[inline(always)]
     pub fn access(&mut self, access: BlockAccess) -> AccessOutcome {
-        if access.write { self.write(access) } else { self.read(access) }
+        let outcome = if access.write { self.write(access) } else { self.read(access) };
+        match &self.blame {
+            Some(blame) if blame.samples(access.block) => self.explain(access, outcome),
+            Some(_) if outcome.verdict != Verdict::Hit => self.note_moved(access.tenant, outcome),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// Notes what an access did, and why it missed.
+    #[inline(never)]
+    fn explain(&mut self, access: BlockAccess, outcome: AccessOutcome) {
+        let BlockAccess { block, tenant, future, .. } = access;
+        let evicted_of = self.owner_of_evicted(tenant, outcome.verdict);
+        let Some(blame) = &mut self.blame else { return };
+        match outcome.verdict {
+            Verdict::Hit => blame.hit(tenant, block, future),
+            Verdict::Admit { .. } => blame.missed(tenant, block, future, true, evicted_of),
+            Verdict::Bypass if outcome.invalidated => blame.written_past(tenant, block, future),
+            Verdict::Bypass => blame.missed(tenant, block, future, false, None),
+        }
+    }
+
+    /// Notes what a miss that is not explained did to the blocks that tenants hold.
+    #[inline(never)]
+    fn note_moved(&mut self, tenant: TenantId, outcome: AccessOutcome) {
+        let evicted_of = self.owner_of_evicted(tenant, outcome.verdict);
+        let Some(blame) = &mut self.blame else { return };
+        match outcome.verdict {
+            Verdict::Admit { .. } => blame.moved(tenant, evicted_of),
+            Verdict::Bypass if outcome.invalidated => blame.taken(tenant, Reason::Bypassed),
+            Verdict::Hit | Verdict::Bypass => {}
+        }
+    }
+
+    /// Whose block was evicted in the pool of `tenant`, by a verdict.
+    fn owner_of_evicted(&self, tenant: TenantId, verdict: Verdict) -> Option<TenantId> {
+        let Verdict::Admit { evicted: Some(evicted) } = verdict else { return None };
+        Some(TenantId(self.pools[self.pool_of(tenant)].owner_of(evicted)))
+    }
+
+    /// Notes a block that has come in without an access that counts.
+    fn note_came_in(&mut self, tenant: TenantId, block: BlockId, verdict: Verdict) {
+        if self.blame.is_none() || !matches!(verdict, Verdict::Admit { .. }) {
+            return;
+        }
+        let evicted_of = self.owner_of_evicted(tenant, verdict);
+        if let Some(blame) = &mut self.blame {
+            blame.came_in(tenant, block, evicted_of);
+        }
+    }
+
+    /// Lets `change` evict blocks of a pool, given to `left` and noted as evicted for `reason`.
+    fn evicting(
+        &mut self,
+        pool: usize,
+        reason: Reason,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+        change: impl FnOnce(&mut Pools<P>, &mut dyn FnMut(usize, BlockId, bool)),
+    ) {
+        let Some(blame) = &mut self.blame else { return change(&mut self.pools, left) };
+        let mut evicted = Vec::new();
+        change(&mut self.pools, &mut |pool, block, dirty| {
+            evicted.push(block);
+            left(pool, block, dirty);
+        });
+        for block in evicted {
+            blame.taken(TenantId(self.pools[pool].owner_of(block)), reason);
+        }
+        blame.set_capacity(pool, self.pools[pool].policy.capacity());
     }
 
     /// Decides about one block access of a request that goes past the cache, and counts it: a block
@@ -102,7 +216,10 @@ impl<P: Policy> Engine<P> {
             return self.access(access);
         }
         self.pools.counters_mut().bypass(access.tenant, access.write);
-        AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
+        let outcome =
+            AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
+        self.explain(access, outcome);
+        outcome
     }
 
     /// Counts the bytes of accesses that were decided, of reads or of writes, and those that hit.
@@ -144,7 +261,7 @@ impl<P: Policy> Engine<P> {
             WriteMode::WriteAround => kept_out,
             WriteMode::ReadOnly => {
                 let reason = LossReason::Invalidation;
-                let (invalidated, _) = self.lose(access.tenant, access.block, reason);
+                let (invalidated, _) = self.pools.lose(access.tenant, access.block, reason);
                 AccessOutcome { invalidated, ..kept_out }
             }
         };
@@ -181,6 +298,7 @@ impl<P: Policy> Engine<P> {
         let verdict = if cached { Verdict::Hit } else { policy.adopt(block, dirty) };
         let access = BlockAccess { block, tenant, write: dirty, future: Future::None };
         let outcome = self.admit(access, verdict);
+        self.note_came_in(tenant, block, verdict);
         if dirty && outcome.verdict != Verdict::Bypass {
             self.pools[pool].set_dirty(block);
         }
@@ -189,7 +307,10 @@ impl<P: Policy> Engine<P> {
 
     /// Puts a block that is not cached before the policy as if it were read, and counts no access.
     pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> AccessOutcome {
-        self.consult(BlockAccess { block, tenant, write: false, future: Future::None })
+        let outcome =
+            self.consult(BlockAccess { block, tenant, write: false, future: Future::None });
+        self.note_came_in(tenant, block, outcome.verdict);
+        outcome
     }
 
     /// Passes the next request on to the policy of its tenant.
@@ -209,7 +330,10 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.divide_regions(sizes, &mut evicted);
-        self.pools.evict(pool, evicted, left);
+        let evict = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
+            pools.evict(pool, evicted, left);
+        };
+        self.evicting(pool, Reason::Division, left, evict);
     }
 
     /// Passes the time on to the policy of a pool.
@@ -227,7 +351,11 @@ impl<P: Policy> Engine<P> {
         if !P::has_regions_or_background_ops() {
             return None;
         }
-        self.pools.background_op(index)
+        let (op, dirty) = self.pools.background_op(index)?;
+        if let (BackgroundOp::Demote(block), Some(blame)) = (op, &mut self.blame) {
+            blame.taken(TenantId(self.pools[index].owner_of(block)), Reason::Policy);
+        }
+        Some((op, dirty))
     }
 
     /// Marks a cached block clean, as being written back while it stays; returns whether it was
@@ -244,7 +372,11 @@ impl<P: Policy> Engine<P> {
     /// Drops a block without writing it back; returns whether it was cached and whether it was
     /// dirty.
     pub fn lose(&mut self, tenant: TenantId, block: BlockId, reason: LossReason) -> (bool, bool) {
-        self.pools.lose(tenant, block, reason)
+        let (cached, dirty) = self.pools.lose(tenant, block, reason);
+        if let Some(blame) = &mut self.blame {
+            blame.dropped(tenant, block, reason, cached);
+        }
+        (cached, dirty)
     }
 
     /// Counts a miss that the caller kept from the policy.
@@ -263,6 +395,9 @@ impl<P: Policy> Engine<P> {
     /// all its blocks hit.
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, bytes: u64, all_hit: bool) {
         self.pools.counters_mut().recount(tenant, blocks, bytes, all_hit);
+        if let Some(blame) = &mut self.blame {
+            blame.recount(tenant, blocks);
+        }
     }
 
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
@@ -296,7 +431,10 @@ impl<P: Policy> Engine<P> {
         capacity_blocks: u32,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
-        self.pools.resize(index, capacity_blocks, left);
+        let resize = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
+            pools.resize(index, capacity_blocks, left);
+        };
+        self.evicting(index, Reason::Division, left, resize);
     }
 
     /// Counters of one tenant so far.
@@ -343,12 +481,18 @@ impl<P: Policy> Engine<P> {
     /// [`Policy::touch`].
     #[inline(always)]
     pub fn prefetch(&self, tenant: TenantId, block: BlockId) {
-        self.pools[self.pool_of(tenant)].policy.touch(block);
+        let pool = self.pool_of(tenant);
+        self.pools[pool].policy.touch(block);
+        if let Some(blame) = &self.blame {
+            blame.touch(pool, block);
+        }
     }
 
     /// Checks every invariant of the engine and its policies, slowly.
     pub fn audit(&self) -> Result<(), String> {
-        self.pools.audit()
+        self.pools.audit()?;
+        let occupancy = |tenant| self.occupancy(tenant);
+        self.blame.as_ref().map_or(Ok(()), |blame| blame.audit(occupancy))
     }
 
     /// Goes towards other quotas: pools that are to shrink lose at most `max_blocks` blocks in all,
@@ -390,7 +534,10 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.split(split, &mut evicted);
-        self.pools.evict(pool, evicted, left);
+        let evict = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
+            pools.evict(pool, evicted, left);
+        };
+        self.evicting(pool, Reason::Division, left, evict);
     }
 
     /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or

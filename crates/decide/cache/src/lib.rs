@@ -5,6 +5,7 @@
 //! The [`Plan`] says what must be done: a simulator prices it, a server performs it.
 
 pub mod any_cache;
+pub mod blame;
 pub mod engine;
 pub mod index;
 pub mod plan;
@@ -13,6 +14,7 @@ pub mod request_cache;
 pub mod sequential;
 
 pub use any_cache::{AnyCache, CacheAnswer};
+pub use blame::Causes;
 pub use engine::{AccessOutcome, BlockAccess, Engine, WriteMode};
 pub use plan::{Cached, Move, Plan};
 pub use pools::Quotas;

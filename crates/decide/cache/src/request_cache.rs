@@ -42,6 +42,11 @@ impl<P: Policy> Cache<P> {
         self.indexes.iter().map(SparseIndex::ids).sum()
     }
 
+    /// Counts causes of misses from here on; see [`Engine::explain_misses`].
+    pub fn begin_causes(&mut self) {
+        self.engine.begin_causes();
+    }
+
     /// Checks every invariant of the engine, its policies and the indexes, slowly. Errors: the rule
     /// broken, in words.
     pub fn audit(&self) -> Result<(), String> {
@@ -214,7 +219,7 @@ impl<P: Policy> Cache<P> {
     /// Gives the id of a block back once its policy has forgotten it.
     #[inline(always)]
     fn release(&mut self, pool: usize, id: BlockId) {
-        if !self.engine.policy(pool).tracks(id) {
+        if !self.engine.tracks(pool, id) {
             self.indexes[pool].release(id);
         }
     }
@@ -255,7 +260,7 @@ impl<P: Policy> Cache<P> {
     fn named_anew(&mut self, tenant: TenantId, number: u64) -> Cached {
         let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
-        let tracks = |id| engine.policy(pool).tracks(id);
+        let tracks = |id| engine.tracks(pool, id);
         let before = self.indexes[pool].ids();
         let id = self.indexes[pool].add(BlockAddress { tenant, number }, tracks);
         if self.indexes[pool].ids() > before {
@@ -549,8 +554,7 @@ impl<P: Policy> Cache<P> {
             if before <= self.needed_ids(pool) {
                 continue;
             }
-            let policy = self.engine.policy(pool);
-            let ids = Renumbering::keeping(before, |id| policy.tracks(id));
+            let ids = Renumbering::keeping(before, |id| self.engine.tracks(pool, id));
             if self.engine.renumber(pool, &ids) {
                 self.indexes[pool].renumber(&ids);
                 self.reserve_pool(pool);

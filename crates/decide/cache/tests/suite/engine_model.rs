@@ -69,6 +69,8 @@ struct Replay<'a> {
     steps: &'a [Step],
     mode: WriteMode,
     kind: Kind,
+    /// Whether the cause of each miss is found.
+    explains: bool,
 }
 
 /// How three tenants divide a cache.
@@ -96,7 +98,11 @@ impl PolicyVisitor for Replay<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) {
         let make = |_, capacity| P::new(capacity, &settings, Seed(1));
-        let mut cache = Cache::new(Engine::new(3, &self.kind.quotas(6), self.mode, make), 12);
+        let mut engine = Engine::new(3, &self.kind.quotas(6), self.mode, make);
+        if self.explains {
+            engine.explain_misses(12, false, false);
+        }
+        let mut cache = Cache::new(engine, 12);
         let mut plan = Plan::default();
         let mut held = Held::new();
         for step in self.steps {
@@ -127,6 +133,11 @@ impl PolicyVisitor for Replay<'_> {
             for tenant in 0..3 {
                 let of_tenant = held.keys().filter(|(owner, _)| *owner == tenant).count();
                 assert_eq!(cache.engine().occupancy(TenantId(tenant)), of_tenant as u32);
+                if let Some(causes) = cache.engine().causes() {
+                    let counts = cache.engine().counts(TenantId(tenant));
+                    let misses = counts.accesses() - counts.hits();
+                    assert_eq!(causes[usize::from(tenant)].total(), misses);
+                }
             }
         }
     }
@@ -269,9 +280,10 @@ proptest! {
         steps in steps(),
         mode in 0..4_usize,
         kind in prop_oneof![Just(Kind::Shared), Just(Kind::Apart), Just(Kind::Pools)],
+        explains: bool,
     ) {
         for entry in entries() {
-            let replay = || Replay { steps: &steps, mode: WriteMode::ALL[mode], kind };
+            let replay = || Replay { steps: &steps, mode: WriteMode::ALL[mode], kind, explains };
             visit(entry.name, &[], replay()).expect("defaults are valid");
             // With short periods too, where there are any; and with many background operations.
             let short = [("tick".to_owned(), Value::Int(3))];

@@ -3,6 +3,7 @@
 //! For: one link for all of them. Must never know: what any of them tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+mod blame;
 mod bounded_ids;
 mod engine_model;
 mod engine_pools;
