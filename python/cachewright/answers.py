@@ -291,6 +291,8 @@ class CaseTenant:
     quota_blocks: int
     # Blocks that the tenant holds at the end.
     occupancy_blocks: int
+    # Misses by cause; absent without `replay.causes`, and where a sample has no miss.
+    causes: MissCauses | None = None
     # Shares of windows by state; absent for a tenant without a quota of its own.
     states: QuotaStates | None = None
     # Number of the pool that the tenant shares; absent where no pool is shared.
@@ -311,6 +313,48 @@ class CaseTenant:
     throughput_per_s: float | None = None
     # When the last request was answered.
     finished_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissCauses:
+    """Misses of a tenant by cause, which together are all its misses."""
+
+    # Misses that were looked at: all, or with `replay.causes = "sampled"` some, in whose
+    # proportion all are divided below.
+    sampled: int
+    # The tenant had not used the block before.
+    first_use: int
+    # A trim had dropped the block since its last use.
+    trimmed: int
+    # The cache had lost its copy.
+    lost: int
+    # The block was still on its way, with `machine.in_flight = "miss"`.
+    in_flight: int
+    # Its last use was kept out by admission, write mode or cut-off; an lru of the blocks that the
+    # tenant held would have had it.
+    bypassed: int
+    # An lru of the blocks that the tenant held would have had it; the policy had not.
+    policy: int
+    # An lru of the whole cache would have had it; the tenant's quota is too small.
+    quota: int
+    # The same, and a division had taken the space.
+    division: int
+    # The same, and other tenants of the pool had the space.
+    pushed_out: int
+    # Not even an lru of the whole cache, for the tenant alone, would have had it.
+    capacity: int
+    # Nor would the optimum of the whole cache, so that no policy would; absent where the future
+    # is not known: on devices, in closed loops, and with policies that weigh benefits. These misses
+    # are then in `capacity`.
+    beyond: int | None = None
+    # `pushed_out` by the tenant that had the space, in the order of the stack file.
+    pushed_out_by: tuple[int, ...]
+    # Time that a miss adds on average: time behind the cache per miss on devices, else the
+    # difference of `replay.miss_time` and `replay.hit_time` per request with a miss, spread over
+    # the misses.
+    added_ns: float
+    # `pushed_out_by` times `added_ns`, rounded.
+    pushed_out_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

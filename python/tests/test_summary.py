@@ -112,3 +112,35 @@ def test_a_sweep_of_capacities_alone_names_no_best() -> None:
     assert summary.sentences(document) == [
         "capacity 128KiB: hit ratio 0.3000; capacity 256KiB: hit ratio 0.4000"
     ]
+
+
+def _caused(name: str, misses: int, by: list[int], **causes: int) -> dict[str, Any]:
+    own = {**causes, "pushed_out": sum(by), "pushed_out_by": by}
+    own["pushed_out_ns"] = [misses * 1000 for misses in by]
+    return {"name": name, "misses": misses, "causes": own}
+
+
+def test_causes_of_misses_are_a_matrix_of_tenants_without_empty_columns() -> None:
+    case = _case(0, "lru", 32, 0.5)
+    case["tenants"] = [
+        _caused("db", 70, [0, 30], first_use=10, capacity=30),
+        _caused("web", 25, [0, 0], first_use=25),
+    ]
+    (found,) = _document(case).cases
+    table = summary.causes(found)
+    assert table is not None
+    written = {column.heading: column.cells for column in table.written()}
+    assert written == {
+        "tenant": ["db", "web"],
+        "misses": ["70", "25"],
+        "first use": ["10", "25"],
+        "capacity": ["30", "0"],
+        "pushed out by web": ["30", "0"],
+        "time for others": ["30us", "0ns"],
+    }
+
+
+def test_without_causes_there_is_no_table_of_them() -> None:
+    case = _case(0, "lru", 32, 0.5)
+    case["tenants"] = [{"name": "db", "misses": 70}]
+    assert summary.causes(_document(case).cases[0]) is None

@@ -69,6 +69,8 @@ def _times(tenant: TenantFacts) -> None:
 
 def _single(case: Case) -> None:
     output.show(summary.tenants(case))
+    if causes := summary.causes(case):
+        output.show(causes)
     if case.flash:
         _drive(case.flash)
     if case.timing:

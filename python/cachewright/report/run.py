@@ -45,6 +45,7 @@ def page(result: RunFrames, drawn: Sequence[Figure], rank_by: str | None = None)
         *drawn[1:],
         *(_ranking(answer, ranked) for ranked in summary.rankings(answer, rank) if several),
         _best_tenants(answer, rank),
+        _best_causes(answer, rank),
         _responses(answer),
         _workload(answer),
         _settings(answer),
@@ -127,6 +128,12 @@ def _best_tenants(answer: RunAnswer, rank: Rank) -> str:
     several = len(answer.cases) > 1
     title = f"Tenants in {summary.named(answer, rank)}" if several else "Tenants"
     return section(summary.tenants(summary.best_case(answer, rank)), title)
+
+
+def _best_causes(answer: RunAnswer, rank: Rank) -> str:
+    """Return why the tenants of the best case missed, where the stack asks for it."""
+    table = summary.causes(summary.best_case(answer, rank))
+    return section(table, "Causes of misses") if table else ""
 
 
 def _responses(answer: RunAnswer) -> str:

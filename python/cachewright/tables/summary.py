@@ -42,6 +42,19 @@ SAME_SHOWN = 3
 # Times the span of the arrivals after which the last answer shows that devices did not keep up.
 OVERRUN = 2
 ALL = "all"
+# Causes of misses by their key, other tenants apart.
+CAUSES = {
+    "first_use": "first use",
+    "trimmed": "trimmed",
+    "lost": "lost",
+    "in_flight": "in flight",
+    "bypassed": "bypassed",
+    "policy": "policy",
+    "quota": "quota",
+    "division": "division",
+    "capacity": "capacity",
+    "beyond": "beyond any policy",
+}
 # What follows the name of a policy that is no choice.
 BOUND = " (bound)"
 
@@ -536,6 +549,49 @@ def tenants(case: Case) -> Table[Line]:
     keys = [key for key in case.settings if key != CAPACITY]
     title = f"{label(case, keys)}, {words.size(capacity_bytes(case))}"
     return Table(title, [*columns, *(column.on(tenant) for column in further)], lines)
+
+
+def causes(case: Case) -> Table[CaseTenant] | None:
+    """Return the misses of each tenant by cause, and by whom they were pushed out.
+
+    None unless the stack asks for causes. Causes that no miss has are left out.
+    """
+    lines = [one for one in case.tenants if one.causes]
+    if not lines:
+        return None
+    known: list[Column[CaseTenant]] = [
+        *(
+            Column(heading, _of_cause(key), words.count)
+            for key, heading in CAUSES.items()
+            if any(_of_cause(key)(line) for line in lines)
+        ),
+        *(
+            Column(f"pushed out by {other.name}", _pushed_out_by(place), words.count)
+            for place, other in enumerate(case.tenants)
+            if any(_pushed_out_by(place)(line) for line in lines)
+        ),
+    ]
+    columns: list[Column[CaseTenant]] = [
+        Column("tenant", lambda line: line.name),
+        Column("misses", lambda line: line.misses, words.count),
+        *known,
+    ]
+    if any(line.causes and line.causes.pushed_out for line in lines):
+        columns.append(Column("time for others", _time_for_others, words.duration))
+    keys = [key for key in case.settings if key != CAPACITY]
+    return Table(f"causes of misses: {label(case, keys)}", columns, lines)
+
+
+def _of_cause(key: str) -> Callable[[CaseTenant], int | None]:
+    return lambda line: getattr(line.causes, key, None)
+
+
+def _pushed_out_by(place: int) -> Callable[[CaseTenant], int | None]:
+    return lambda line: line.causes.pushed_out_by[place] if line.causes else None
+
+
+def _time_for_others(line: CaseTenant) -> int | None:
+    return sum(line.causes.pushed_out_ns) if line.causes else None
 
 
 def records(answer: RunAnswer) -> list[dict[str, Any]]:

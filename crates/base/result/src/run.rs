@@ -221,6 +221,9 @@ pub struct CaseTenant {
     pub quota_blocks: u32,
     /// Blocks that the tenant holds at the end.
     pub occupancy_blocks: u32,
+    /// Misses by cause; absent without `replay.causes`, and where a sample has no miss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes: Option<MissCauses>,
     /// Shares of windows by state; absent for a tenant without a quota of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states: Option<QuotaStates>,
@@ -239,6 +242,57 @@ pub struct CaseTenant {
     /// Response times; absent in an open loop without devices.
     #[serde(flatten)]
     pub responses: Option<CaseResponses>,
+}
+
+/// Misses of a tenant by cause, which together are all its misses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissCauses {
+    /// Misses that were looked at: all, or with `replay.causes = "sampled"` some, in whose
+    /// proportion all are divided below.
+    pub sampled: u64,
+    /// The tenant had not used the block before.
+    pub first_use: u64,
+    /// A trim had dropped the block since its last use.
+    pub trimmed: u64,
+    /// The cache had lost its copy.
+    pub lost: u64,
+    /// The block was still on its way, with `machine.in_flight = "miss"`.
+    pub in_flight: u64,
+    /// Its last use was kept out by admission, write mode or cut-off; an lru of the blocks that the
+    /// tenant held would have had it.
+    pub bypassed: u64,
+    /// An lru of the blocks that the tenant held would have had it; the policy had not.
+    pub policy: u64,
+    /// An lru of the whole cache would have had it; the tenant's quota is too small.
+    pub quota: u64,
+    /// The same, and a division had taken the space.
+    pub division: u64,
+    /// The same, and other tenants of the pool had the space.
+    pub pushed_out: u64,
+    /// Not even an lru of the whole cache, for the tenant alone, would have had it.
+    pub capacity: u64,
+    /// Nor would the optimum of the whole cache, so that no policy would; absent where the future
+    /// is not known: on devices, in closed loops, and with policies that weigh benefits. These
+    /// misses are then in `capacity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<u64>,
+    /// `pushed_out` by the tenant that had the space, in the order of the stack file.
+    pub pushed_out_by: Vec<u64>,
+    /// Time that a miss adds on average: time behind the cache per miss on devices, else the
+    /// difference of `replay.miss_time` and `replay.hit_time` per request with a miss, spread over
+    /// the misses.
+    pub added_ns: f64,
+    /// `pushed_out_by` times `added_ns`, rounded.
+    pub pushed_out_ns: Vec<u64>,
+}
+
+impl MissCauses {
+    /// The same with another time that a miss adds.
+    pub fn costing(self, added_ns: f64) -> MissCauses {
+        let cost = |misses: &u64| (*misses as f64 * added_ns).round() as u64;
+        let pushed_out_ns = self.pushed_out_by.iter().map(cost).collect();
+        MissCauses { added_ns, pushed_out_ns, ..self }
+    }
 }
 
 /// Shares of windows by how the blocks held compare with the quota; together 1.

@@ -3,9 +3,10 @@
 //! For: `cargo bench -p cachewright-cache [-- POLICY...]`, the table of `benches/causes.md`; under
 //! `cargo test` the same code runs with a hundredth of the accesses. Three tenants share a cache of
 //! a tenth of their blocks. `engine` is an engine with dense ids, as in a replay; `cache` finds
-//! blocks by address, as a machine does. Each is run without causes, with those of a sample and with
-//! all, one right after the other, so that their ratios hold on a busy machine. `ROUNDS` in the environment is how often.
-//! Units: millions of accesses per second of the thread's processor time, median of the rounds.
+//! blocks by address, as a machine does. Each is run without causes, with those of a sample and
+//! with all, one right after the other, so that their ratios hold on a busy machine. `ROUNDS` in
+//! the environment is how often. Units: millions of accesses per second of the thread's processor
+//! time without causes, and the ratio to that with them; median of the rounds.
 
 use cachewright_cache::{BlockAccess, Cache, Engine, Plan, Quotas, WriteMode};
 use cachewright_policy::{Future, PolicyVisitor, Registered, visit};

@@ -37,8 +37,7 @@ const MOST_SAMPLE_BITS: u32 = 6;
 /// Spreads ids over all numbers (Knuth, The Art of Computer Programming 3, 6.4).
 const SPREAD: u32 = 2_654_435_769;
 
-/// The misses of one tenant by cause. Unit: block accesses. Each miss has one cause, the first that
-/// holds of those below.
+/// The misses of one tenant by cause. Unit: block accesses. Each miss has one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Causes {
     /// The tenant has not used the block before.
@@ -290,8 +289,8 @@ pub struct Blame {
 
 impl Blame {
     /// Nothing explained yet, for an empty cache of `whole_blocks` blocks divided in pools of
-    /// `capacities`; `pool_of` says where each tenant's blocks are. With `sampled` not all blocks of
-    /// a large cache are looked at; with `bounds` every access brings its next use.
+    /// `capacities`; `pool_of` says where each tenant's blocks are. With `sampled` a large cache is
+    /// looked at in a sample of its blocks; with `bounds` every access brings its next use.
     pub(crate) fn new(
         whole_blocks: u32,
         capacities: &[u32],

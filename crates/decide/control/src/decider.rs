@@ -84,6 +84,11 @@ impl<P: Policy> CacheDecider<P> {
         self.cache.engine()
     }
 
+    /// Counts causes of misses from here on; see [`Engine::explain_misses`].
+    pub fn begin_causes(&mut self) {
+        self.cache.begin_causes();
+    }
+
     /// The control loop.
     pub fn control(&self) -> Option<&Control> {
         self.control.as_ref()

@@ -100,6 +100,18 @@ choices! {
 }
 
 choices! {
+    /// Which misses are explained.
+    pub enum ExplainedMisses {
+        /// None.
+        None = "none",
+        /// Those of a sample of blocks, which stand for all.
+        Sampled = "sampled",
+        /// All.
+        All = "all",
+    }
+}
+
+choices! {
     /// How requests become blocks.
     pub enum Blocks {
         /// One block per request where traces number objects, else all that a request touches.
@@ -150,6 +162,11 @@ declare! {
         /// share of each tenant's accesses, from its first, by which it is profiled before the run
         profile_share: f64 = 0.1, "ratio", 0.0 ..= 1.0; applies "to partitioners that need goals";
             shares "pass, alone";
+        /// whether the cause of each miss is found, and which tenant pushes out whose blocks: of
+        /// all blocks, or of a sample
+        causes: ExplainedMisses = ExplainedMisses::None, "word";
+            applies "without `machine.system = \"ssd\"`";
+            shares "recording, alone";
         /// also measure every tenant's exact LRU curve
         curves: bool = true, ""; shares "pass, alone";
         /// maximum number of block accesses kept in memory

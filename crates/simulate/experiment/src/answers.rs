@@ -7,6 +7,7 @@ use crate::run::RunOptions;
 use crate::spec::{Front, full_key, resolved};
 use crate::timed::write_rooms;
 use crate::{ExperimentError, Spec};
+use cachewright_cache::Causes;
 use cachewright_curve::Curve;
 use cachewright_partition::Need;
 use cachewright_result::Entries;
@@ -17,6 +18,7 @@ use cachewright_result::run::CaseResponses;
 use cachewright_result::run::CaseTenant;
 use cachewright_result::run::CaseTotal;
 use cachewright_result::run::ConstantResponses;
+use cachewright_result::run::MissCauses;
 use cachewright_result::run::QuotaStates;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::timing::{TenantThroughput, Throughput};
@@ -104,6 +106,7 @@ fn tenant(
         goal_blocks: lane.goal_blocks.get(index).copied().flatten(),
         quota_blocks: lane.quota_blocks[index],
         occupancy_blocks: lane.occupancy_blocks[index],
+        causes: lane.causes.get(index).and_then(|found| causes(case, found, own)),
         states: states(lane, index as u32),
         pool: lane.pools.get(index).copied(),
         required_blocks: required.map(|required| required.blocks),
@@ -111,6 +114,33 @@ fn tenant(
         turns: churn.and_then(|churn| churn.turns.get(index).copied()),
         responses: answers.map(|own| constant_responses(case, own, spec.start.0)),
     }
+}
+
+/// The misses of a tenant by cause, each as long as a constant miss.
+fn causes(case: &Case, found: &Causes, counts: &Counts) -> Option<MissCauses> {
+    let sampled = found.total();
+    let found = found.of_all(counts.misses())?;
+    let replay = &case.spec.replay;
+    let added_ns = replay.miss_time.0.saturating_sub(replay.hit_time.0) as f64;
+    let missed_requests = counts.requests.saturating_sub(counts.request_hits) as f64;
+    let causes = MissCauses {
+        sampled,
+        first_use: found.first_use,
+        trimmed: found.trimmed,
+        lost: found.lost,
+        in_flight: found.in_flight,
+        bypassed: found.bypassed,
+        policy: found.policy,
+        quota: found.quota,
+        division: found.division,
+        pushed_out: found.pushed_out(),
+        capacity: found.capacity,
+        beyond: case.needs.bounds.then_some(found.beyond),
+        pushed_out_by: found.pushed_out_by.clone(),
+        added_ns: 0.0,
+        pushed_out_ns: Vec::new(),
+    };
+    Some(causes.costing(added_ns * missed_requests / counts.misses().max(1) as f64))
 }
 
 /// Shares of the windows that ended in each state; nothing without a quota of its own.

@@ -13,7 +13,7 @@ use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered, Shadowed};
 use cachewright_stack::Goal;
-use cachewright_stack::tables::{Lengths, Shadow};
+use cachewright_stack::tables::{ExplainedMisses, Lengths, Shadow};
 use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, NEVER_NS, Noise, Replay, StepClock, run_constant,
 };
@@ -153,7 +153,17 @@ impl<'a> Job<'a> {
             let other = self.case.caching.with_models(new(0, seed.derive("shadow")));
             Box::new(Shadowed::new(other, policy))
         };
-        Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
+        Ok(self.explained(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)))
+    }
+
+    /// The same engine, which finds the causes of its misses if that is asked for.
+    fn explained<P: Policy>(&self, mut engine: Engine<P>) -> Engine<P> {
+        let causes = self.case.spec.replay.causes;
+        if causes != ExplainedMisses::None && self.only.is_none() {
+            let sampled = causes == ExplainedMisses::Sampled;
+            engine.explain_misses(self.capacity_blocks, sampled, self.case.needs.bounds);
+        }
+        engine
     }
 
     /// Whether quotas are split in shadow partitions.
@@ -171,7 +181,7 @@ impl<'a> Job<'a> {
             self.case.caching.with_models(P::new(capacity, settings, spec.pool_seed(pool)))
         };
         let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
-        let lane = EngineLane::new(engine, self.workload.recording);
+        let lane = EngineLane::new(self.explained(engine), self.workload.recording);
         if self.case.needs.inputs().requests { lane.observing_requests() } else { lane }
     }
 

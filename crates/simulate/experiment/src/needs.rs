@@ -11,6 +11,7 @@ use crate::spec::{Spec, full_key, replayed};
 use cachewright_curve::signal::SignalSet;
 use cachewright_partition::{CurveKind, Need, Provision};
 use cachewright_policy::Need as PolicyNeed;
+use cachewright_stack::tables::ExplainedMisses;
 use cachewright_system::FutureKind;
 use cachewright_system::profile::PolicyInputs;
 use cachewright_types::registry::check_needs;
@@ -29,6 +30,9 @@ pub struct Needs {
     pub curves: Option<CurveKind>,
     /// Whether it takes something of each tenant ahead of the run.
     pub reads_ahead: bool,
+    /// Whether causes of misses are measured at the optimum: in an open loop without devices, under
+    /// a policy that weighs no benefits.
+    pub bounds: bool,
 }
 
 impl Needs {
@@ -47,13 +51,18 @@ impl Needs {
         let needs = |need| partitioner.contains(&need);
         let steps = made.as_ref().filter(|_| needs(Need::Features)).map_or(0, |made| made.steps());
         let curves = made.as_ref().filter(|_| needs(Need::Curve)).map(|made| made.curves());
+        let future = FutureKind::of_policy(policy);
+        let has_next_uses = !spec.replay.closed() && spec.stack.is_none();
         Needs {
             policy: cachewright_policy::entry(policy).map_or(&[][..], |entry| entry.needs),
             partitioner,
-            future: FutureKind::of_policy(policy),
+            future,
             steps,
             curves,
             reads_ahead: made.is_some_and(|made| made.reads_profiles() || made.curves().ahead),
+            bounds: spec.replay.causes != ExplainedMisses::None
+                && has_next_uses
+                && future != FutureKind::Benefit,
         }
     }
 
@@ -70,6 +79,12 @@ impl Needs {
     /// What the policy must know ahead of a replay.
     pub fn inputs(&self) -> PolicyInputs {
         PolicyInputs { future: self.future, requests: self.policy_needs(PolicyNeed::Requests) }
+    }
+
+    /// What goes with each access of an open loop without devices: for the policy, and for the
+    /// causes of misses.
+    pub fn future_of_replay(&self) -> FutureKind {
+        if self.bounds { FutureKind::NextUse } else { self.future }
     }
 
     /// The signals that the partitioner reads.

@@ -17,7 +17,7 @@ use crate::record;
 use crate::record::histories_fingerprint;
 use crate::record::{Kept, RecordedTenants, record};
 use crate::spec::{replayed, replayed_or_served, resolved};
-use crate::timed::{add_responses, shares_places, timing};
+use crate::timed::{add_costs, add_responses, shares_places, timing};
 use crate::workload::{Found, Replayed, Workload};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
@@ -269,6 +269,7 @@ impl Run<'_> {
             Replayed::Timed(found) => {
                 let timing = timing(case, found);
                 add_responses(case, &mut answer, &timing);
+                add_costs(&mut answer, &found.times);
                 answer.timing = Some(timing);
             }
         }

@@ -12,6 +12,7 @@ use crate::record::column;
 use crate::timed::Timed;
 use crate::wa::DriveUnderCache;
 use cachewright_policy::FutureSlice;
+use cachewright_stack::tables::ExplainedMisses;
 use cachewright_system::event_loop::{AnswerTotals, ConstantRun};
 use cachewright_system::machines::{PlacedVolumes, Requests};
 use cachewright_system::replay::ReplayInputs;
@@ -25,6 +26,8 @@ use rayon::prelude::*;
 const CACHES_BYTES: u64 = 1 << 30;
 /// Bytes a cache takes per distinct block of the workload, at most (LIRS takes the most).
 const LANE_BYTES_PER_BLOCK: u64 = 24;
+/// Bytes that finding the causes of misses takes besides.
+const CAUSE_BYTES_PER_BLOCK: u64 = 16;
 /// Bytes a drive takes per logical page, at most (Shiro takes the most).
 const DRIVE_BYTES_PER_PAGE: u64 = 128;
 
@@ -166,7 +169,8 @@ impl<'a> Workload<'a> {
     ) -> Result<(Vec<LaneResult>, Vec<T>), ExperimentError> {
         let recording = self.recording;
         let largest_blocks = cases.iter().map(|case| case.capacity_blocks).max().unwrap_or(0);
-        let future = cases.iter().map(|case| case.needs.future).max().unwrap_or_default();
+        let future =
+            cases.iter().map(|case| case.needs.future_of_replay()).max().unwrap_or_default();
         let cuts = Cuts::new(recording, first.interval_ns, first.spec.replay.windows);
         let cuts = first.with_warmup(cuts);
         let futures = column(first, future, recording, &[])?;
@@ -177,7 +181,7 @@ impl<'a> Workload<'a> {
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let run = |(index, case): &(usize, &ResolvedCase<'_>)| {
             let (drive, watcher) = DriveUnderCache::new(case)?;
-            let knows = case.needs.future != FutureKind::Nothing;
+            let knows = case.needs.future_of_replay() != FutureKind::Nothing;
             let futures = if knows { futures.as_slice() } else { FutureSlice::None };
             let shared = ReplayInputs { futures, ..shared };
             let mut lane = Job::new(self, case).lane(watcher)?;
@@ -197,7 +201,10 @@ impl<'a> Workload<'a> {
 
     /// Cases that are replayed at the same time, within the bound on memory.
     fn at_once(&self, cases: &[&ResolvedCase<'_>]) -> usize {
-        let cache_bytes = u64::from(self.recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
+        let explains = |case: &&ResolvedCase<'_>| case.spec.replay.causes != ExplainedMisses::None;
+        let explained = if cases.iter().any(explains) { CAUSE_BYTES_PER_BLOCK } else { 0 };
+        let block_bytes = LANE_BYTES_PER_BLOCK + explained;
+        let cache_bytes = u64::from(self.recording.distinct).max(1) * block_bytes;
         let drive_bytes = cases.iter().map(|case| drive_bytes(case)).max();
         let within = (CACHES_BYTES / (cache_bytes + drive_bytes.unwrap_or(0))).max(1) as usize;
         // With fewer threads than that, one case per thread stays within the bound by itself.

@@ -6,7 +6,7 @@
 
 use crate::recording::{CUT_OFF, LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
-use cachewright_cache::{AccessOutcome, BlockAccess, Engine};
+use cachewright_cache::{AccessOutcome, BlockAccess, Causes, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
 use cachewright_curve::{BlockName, CurveSet, Curves};
 use cachewright_partition::Requirement;
@@ -55,6 +55,8 @@ pub struct LaneResult {
     pub required: Vec<Requirement>,
     /// Blocks that keep each tenant's goal, by the last division; empty where that is not known.
     pub goal_blocks: Vec<Option<u32>>,
+    /// The misses of each tenant by cause; empty unless they are explained.
+    pub causes: Vec<Causes>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
 }
@@ -86,6 +88,7 @@ impl LaneResult {
             churn: control.and_then(Control::churn),
             required: control.map_or_else(Vec::new, |control| control.required().to_vec()),
             goal_blocks: control.map_or_else(Vec::new, |control| control.goal_blocks().to_vec()),
+            causes: engine.causes().map_or_else(Vec::new, <[Causes]>::to_vec),
             curves: Vec::new(),
         }
     }
@@ -355,6 +358,7 @@ impl<P: Policy> Lane for EngineLane<P> {
     fn end_warmup(&mut self) {
         let tenants = (0..self.before.len()).map(|tenant| TenantId(tenant as u16));
         self.before = tenants.map(|tenant| *self.engine.counts(tenant)).collect();
+        self.engine.begin_causes();
     }
 
     fn finish(&mut self) -> LaneResult {

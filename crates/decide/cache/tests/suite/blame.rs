@@ -361,8 +361,8 @@ fn tenants_that_come_later_have_causes_too() {
     assert_eq!(lru.causes().unwrap()[1].pushed_out_by, [0, 0]);
 }
 
-/// Counts in the proportion of a sample sum to all misses: what is left of rounding down goes to the
-/// largest remainders.
+/// Counts in the proportion of a sample sum to all misses: what is left of rounding down goes to
+/// the largest remainders.
 #[test]
 fn causes_of_a_sample_are_scaled_to_all_misses() {
     let sample = Causes {

@@ -9,6 +9,7 @@ use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, t
 use super::{FlashSpec, Scheme};
 use cachewright_device::ssd::params::ChannelGroups;
 use cachewright_device::store::StoreSettings;
+use cachewright_stack::tables::ExplainedMisses;
 use cachewright_stack::{MachineTables, Reader, Rest};
 use cachewright_system::machines::{MachineSettings, ReadAhead};
 use cachewright_system::ssd::DataCacheParams;
@@ -111,6 +112,13 @@ impl MachineTables for StackSpec {
                 "`cache.sequential_cutoff`: found `{}`, expected `0B` with `machine.system = \
                  \"ssd\"`: the data cache of a drive sees pages, not requests",
                 Bytes(cutoff.bytes).exact()
+            ));
+        }
+        if in_drive && rest.replay.causes != ExplainedMisses::None {
+            return Err(format!(
+                "`replay.causes`: found `{}`, expected `none` with `machine.system = \"ssd\"`: the \
+                 data cache of a drive explains no misses",
+                rest.replay.causes.word()
             ));
         }
         check(&rest.cache.layout, machine)

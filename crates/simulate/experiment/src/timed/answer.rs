@@ -137,6 +137,15 @@ pub fn add_responses(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
     add_response_goals(case, answer, timing);
 }
 
+/// Prices the causes of misses at the time that each tenant's requests spent behind the cache.
+pub fn add_costs(answer: &mut CaseAnswer, times: &Times) {
+    for (tenant, found) in answer.tenants.iter_mut().zip(&times.tenants) {
+        let misses = tenant.counts.misses.max(1) as f64;
+        let added_ns = found.breakdown.behind_cache_ns() as f64 / misses;
+        tenant.causes = tenant.causes.take().map(|causes| causes.costing(added_ns));
+    }
+}
+
 /// Puts goals in response time, and whether the whole run kept them, beside the counters.
 fn add_response_goals(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
     let goals = case.spec.response_goals();

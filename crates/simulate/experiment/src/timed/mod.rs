@@ -16,7 +16,7 @@ use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::{RecordedTenants, column};
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use crate::workload::{Found, PlacedRequests, Replayed, Workload, in_parallel};
-pub use answer::{add_responses, timing, write_rooms};
+pub use answer::{add_costs, add_responses, timing, write_rooms};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_partition::layout::ChannelMap;

@@ -8,6 +8,7 @@ mod common;
 
 mod auto_schemes;
 mod byte_hits;
+mod causes;
 mod choices;
 mod closed_loops;
 mod costpi;

@@ -172,6 +172,7 @@ impl System for SsdReplay<'_> {
             churn: self.control.as_ref().and_then(Control::churn),
             required: Vec::new(),
             goal_blocks: self.control.as_ref().map_or_else(Vec::new, |c| c.goal_blocks().to_vec()),
+            causes: Vec::new(),
             curves: Vec::new(),
         };
         times.drive = Some(DriveTotals {

@@ -118,6 +118,13 @@ impl LatencySums {
         self.one_device |= other.one_device;
     }
 
+    /// See [`LatencyBreakdown::behind_cache_ns`].
+    pub fn behind_cache_ns(&self) -> u128 {
+        let waits = 2 * DEVICE_PARTS;
+        let held = [Wait::Block, Wait::Slot].map(|wait| self.sums[waits + wait as usize]);
+        self.sums[DEVICE_PARTS..waits].iter().chain(&held).sum()
+    }
+
     /// The sum of all parts.
     pub fn total_ns(&self) -> u128 {
         self.sums.iter().sum()

@@ -132,7 +132,10 @@ impl System for MachineReplay<'_> {
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {
         self.machine.wait_until(now_ns);
         match boundary {
-            Boundary::Warmup => self.before = self.decider.counts(),
+            Boundary::Warmup => {
+                self.before = self.decider.counts();
+                self.decider.end_warmup();
+            }
             Boundary::Interval => {
                 let signals = self.measures.end_interval();
                 self.decider.end_interval(&signals, &mut self.plan);
@@ -279,6 +282,8 @@ impl MachineReplay<'_> {
 
 /// A decider whose replay is reported.
 pub trait ReplayDecider: Decider {
+    /// The warm-up has ended: causes of misses count from here on.
+    fn end_warmup(&mut self) {}
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
     /// The workload has ended.
@@ -301,6 +306,10 @@ impl<P: Policy> ReplayCache<P> {
 }
 
 impl<P: Policy> ReplayDecider for ReplayCache<P> {
+    fn end_warmup(&mut self) {
+        self.decider.begin_causes();
+    }
+
     fn end_window(&mut self, window: u32, time_ns: u64) {
         let rows = window_rows(self.decider.engine(), &mut self.window_start, window, time_ns);
         self.rows.extend(rows);
