@@ -254,9 +254,7 @@ fn agree<P: Registered>(steps: &[Step], shared: bool) {
             }
             Step::Resize(size) => {
                 engine.set_quotas(&quotas(size), &mut |_, _, _| {});
-                for pool in 0..pools.len() {
-                    pools[pool] = quotas(size).blocks()[pool];
-                }
+                pools = quotas(size).blocks().to_vec();
                 for tenant in 0..3 {
                     model.held[tenant] = engine.occupancy(TenantId(tenant as u16));
                     model.fit(tenant, Some("division"), &pools, shared);
