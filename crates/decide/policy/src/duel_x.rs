@@ -14,7 +14,7 @@
 //! the new directory costs one miss at most. No access visits all blocks. Memory: that of the
 //! candidates, 12 bytes per block id, and up to 16 per block in the cache.
 //!
-//! A budget of misses beside `lru`, which has a directory as well, guards the choice
+//! A budget of misses beside `lru`, which is a candidate as well, guards the choice
 //! ([`MissBudget`]). At any time the cache has missed at most as often as `lru`, times 1 and the
 //! allowance, and 1/2 + 1 + 1/64 capacities: the budget at first; one miss for each block of `lru`
 //! that the cache does not hold when it begins to follow it; and blocks of `lru` that leave because
@@ -52,12 +52,11 @@ cachewright_types::declare! {
 /// A cache that follows the best of several policies.
 #[derive(Clone, Debug)]
 pub struct DuelX {
-    /// Those of the candidates, and then that of `lru`.
-    directories: [Directory; CANDIDATES + 1],
+    directories: [Directory; CANDIDATES],
     lead: Lead<CANDIDATES>,
     budget: MissBudget,
-    /// Whether the cache follows `lru` and not the candidate that leads.
-    follows_lru: bool,
+    /// Whether the cache must follow `lru`, whichever candidate leads.
+    guarded: bool,
     contents: Contents,
     capacity: u32,
     settings: DuelXSettings,
@@ -70,7 +69,7 @@ impl Registered for DuelX {
     type Settings = DuelXSettings;
     const ENTRY: Entry = Entry {
         name: "duel-x",
-        doc: "follows the best so far of cacheus, access-frequency and rc-x, and lru if they cost",
+        doc: "follows the best so far of cacheus, access-frequency, rc-x and lru; lru if that costs",
         source: "ours, after Subramanian et al. (Adaptive Caches), MICRO'06",
         needs: &[],
     };
@@ -80,7 +79,7 @@ impl Registered for DuelX {
             directories: Directory::all(capacity_blocks, seed),
             lead: Lead::new(settings.write_price),
             budget: MissBudget::new(capacity_blocks, settings.allowance),
-            follows_lru: false,
+            guarded: false,
             contents: Contents::default(),
             capacity: capacity_blocks,
             settings: settings.clone(),
@@ -104,7 +103,7 @@ impl DuelX {
     /// The place of the directory that the cache follows.
     #[inline(always)]
     fn followed(&self) -> usize {
-        if self.follows_lru { LRU } else { self.lead.leader() }
+        if self.guarded { LRU } else { self.lead.leader() }
     }
 
     /// Follows the candidate that leads, or `lru` while the budget demands it; returns whether the
@@ -113,7 +112,7 @@ impl DuelX {
     fn follow(&mut self) -> bool {
         let before = self.followed();
         self.lead.follow();
-        self.follows_lru = self.budget.demands_lru(self.follows_lru);
+        self.guarded = self.budget.demands_lru(before == LRU);
         self.followed() != before
     }
 
@@ -135,9 +134,7 @@ impl DuelX {
         let mut verdict = Verdict::Bypass;
         for (place, directory) in self.directories.iter_mut().enumerate() {
             verdict = directory.access(access);
-            if place != LRU {
-                self.lead.add(place, verdict, access.write);
-            }
+            self.lead.add(place, verdict, access.write);
             if let Verdict::Admit { evicted: Some(left) } = verdict
                 && place == followed
             {
@@ -353,17 +350,17 @@ impl<const N: usize> Lead<N> {
     }
 }
 
-/// Candidates, and the place of `lru` behind them.
-const CANDIDATES: usize = 3;
-const LRU: usize = CANDIDATES;
+/// Candidates, and the place of `lru` among them.
+const CANDIDATES: usize = 4;
+const LRU: usize = CANDIDATES - 1;
 
 /// What one candidate would hold. Boxed, because their sizes differ by eight times.
 ///
 /// Its blocks have no data. Each candidate wins where the others lose: `cacheus` where recency and
 /// frequency change places, `access-frequency` where few blocks are used often, `rc-x` where the
-/// waits before tell what comes back. `rc-x` counts hits alike here, without a price of writes:
-/// `duel-x` has its own. It is not told of requests, so that `duel-x` needs accesses alone and runs
-/// wherever `lru` does.
+/// waits before tell what comes back, and `lru` where what is hot changes faster than they learn.
+/// `rc-x` counts hits alike here, without a price of writes: `duel-x` has its own. It is not told
+/// of requests, so that `duel-x` needs accesses alone and runs wherever `lru` does.
 #[derive(Clone, Debug)]
 enum Directory {
     /// Of `cacheus`.
@@ -372,7 +369,7 @@ enum Directory {
     Frequency(Box<AccessFrequency>),
     /// Of `rc-x`.
     Waits(Box<RcX>),
-    /// Of `lru`, which never leads: it guards.
+    /// Of `lru`.
     Recency(Box<Lru>),
 }
 
@@ -389,9 +386,8 @@ macro_rules! with_policy {
 }
 
 impl Directory {
-    /// Empty directories of `capacity_blocks`, that of `lru` last; the first candidate leads at
-    /// first.
-    pub fn all(capacity_blocks: u32, seed: Seed) -> [Directory; CANDIDATES + 1] {
+    /// Empty directories of `capacity_blocks`; the first candidate leads at first.
+    pub fn all(capacity_blocks: u32, seed: Seed) -> [Directory; CANDIDATES] {
         let waits = RcXSettings { by_request: false, write_price: 0.0, ..RcXSettings::default() };
         [
             Directory::Adaptive(Box::new(made(capacity_blocks, seed))),

@@ -18,7 +18,7 @@ fn duel(capacity: u32, margin: f64) -> DuelX {
 fn alone(capacity: u32) -> Vec<Box<dyn Policy>> {
     let waits = [("by_request", Value::Bool(false)), ("write_price", Value::Float(0.0))];
     let waits = waits.map(|(name, value)| (name.to_owned(), value));
-    let named = [("cacheus", &[][..]), ("access-frequency", &[]), ("rc-x", &waits)];
+    let named = [("cacheus", &[][..]), ("access-frequency", &[]), ("rc-x", &waits), ("lru", &[])];
     let made = named.map(|(name, pairs)| {
         let mut policy = boxed(name, pairs, capacity, Seed(1)).unwrap();
         policy.reserve_ids(IDS as usize);
@@ -142,11 +142,11 @@ fn a_leader_that_misses_more_often_than_lru_is_followed_no_longer() {
     for index in 0..80_000 {
         let id = index / 400 % 8 * 100 + rng.below(100) as u32;
         let access = Access::read(BlockId(id));
-        let followed_lru = cache.follows_lru;
+        let guarded_before = cache.guarded;
         misses[0] += u32::from(cache.access(access) != Verdict::Hit);
         misses[1] += u32::from(lru.access(access) != Verdict::Hit);
         misses[2] += u32::from(counts.access(access) != Verdict::Hit);
-        changes += u32::from(cache.follows_lru != followed_lru);
+        changes += u32::from(cache.guarded != guarded_before);
     }
     let [cache, lru, counts] = misses.map(f64::from);
     assert!(counts > 1.2 * lru && cache <= 1.02 * lru + 304.0, "{misses:?}");
