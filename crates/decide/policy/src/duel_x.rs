@@ -69,7 +69,7 @@ impl Registered for DuelX {
     type Settings = DuelXSettings;
     const ENTRY: Entry = Entry {
         name: "duel-x",
-        doc: "follows the best so far of cacheus, access-frequency, rc-x and lru; lru if that costs",
+        doc: "follows the best so far of cacheus, access-frequency, rc-x and lru; lru if it costs",
         source: "ours, after Subramanian et al. (Adaptive Caches), MICRO'06",
         needs: &[],
     };
