@@ -75,8 +75,9 @@ fn every_policy_is_near_its_full_simulation() {
         for size in SIZES {
             let truth = simulated(entry.name, size, &stream, &uses) as f64 / stream.len() as f64;
             let error = (curve.miss_ratio(size) - truth).abs();
-            // It learns from fewer accesses in a small cache.
-            let bound = if entry.name == "lrb" { 0.06 } else { 0.025 };
+            // They learn from fewer accesses in a small cache.
+            let learns = ["lrb", "3l-cache"].contains(&entry.name);
+            let bound = if learns { 0.06 } else { 0.025 };
             assert!(error < bound, "{} at {size}: {} for {truth}", entry.name, error);
         }
     }
