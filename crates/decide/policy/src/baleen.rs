@@ -25,8 +25,8 @@
 //! Baleen's blocks of 8 MiB; name space and user of a request are not known. Writes save as reads
 //! do. Trees are 32 at a rate of 0.1, fitted to squared errors, in place of up to 2,000 at 0.005
 //! for log loss. Blocks put in past admission, and writes to cached blocks, take nothing of the
-//! budget. Memory: 36 bytes per id, 3 MiB of episodes and as
-//! much again in a training, 64 KiB of extents.
+//! budget. Memory: 36 bytes per id, 3 MiB of episodes and as much again in a training, 64 KiB of
+//! extents.
 
 use crate::ghost_lists::GhostLists;
 use crate::online_trees::OnlineTrees;

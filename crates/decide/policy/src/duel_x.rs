@@ -12,15 +12,15 @@
 //! block that leaves is one that the directory does not hold ([`Contents`]). So with one leader
 //! from the start the cache decides exactly as that policy does, and after a change each block of
 //! the new directory costs one miss at most. No access visits all blocks. Memory: that of the
-//! candidates, 12 bytes per block id, and up to 16 per block in the cache.
+//! candidates, 4 bytes per block id, and up to 16 per block in the cache.
 //!
 //! A budget of misses beside `lru`, which is a candidate as well, guards the choice
-//! ([`MissBudget`]). At any time the cache has missed at most as often as `lru`, times 1 and the
-//! allowance, and 1/2 + 1 + 1/64 capacities: the budget at first; one miss for each block of `lru`
-//! that the cache does not hold when it begins to follow it; and blocks of `lru` that leave because
-//! an eviction found no stray among [`MAX_CHECKED`]. From a later moment on it is 4 capacities in
-//! place of 1/2, because what was gained may be spent. Blocks adopted or removed and changes of the
-//! capacity are not in it.
+//! ([`MissBudget`]): while it is spent the directory of `lru` is in force. At any time the cache
+//! has missed at most as often as `lru`, times 1 and the allowance, and 1/2 + 1 + 1/64 capacities:
+//! the budget at first; one miss for each block of `lru` that the cache does not hold when it
+//! begins to follow it; and blocks of `lru` that leave because an eviction found no stray among
+//! [`MAX_CHECKED`]. From a later moment on it is 4 capacities in place of 1/2, because what was
+//! gained may be spent. Blocks adopted or removed and changes of the capacity are not in it.
 
 use crate::access_frequency::AccessFrequency;
 use crate::cacheus::Cacheus;
@@ -331,17 +331,16 @@ impl<const N: usize> Lead<N> {
         self.sums[candidate] += worth;
     }
 
-    /// Lets the best candidate lead if it is ahead by more than the margin; returns whether the
-    /// leader has changed.
+    /// Lets the best candidate lead if it is ahead by more than the margin.
     #[inline(always)]
-    pub fn follow(&mut self) -> bool {
+    pub fn follow(&mut self) {
         let (mut best, bar) = (self.leader, self.sums[self.leader] + self.margin);
         for (candidate, sum) in self.sums.iter().enumerate() {
             if *sum > bar && *sum > self.sums[best] {
                 best = candidate;
             }
         }
-        std::mem::replace(&mut self.leader, best) != best
+        self.leader = best;
     }
 
     /// Halves all sums.
@@ -470,7 +469,7 @@ fn made<P: Registered>(capacity_blocks: u32, seed: Seed) -> P {
     P::new(capacity_blocks, &P::Settings::default(), seed)
 }
 
-/// Blocks checked at each access after a change of leader.
+/// Blocks checked at each access after a change of directory.
 const CHECKED_PER_ACCESS: u32 = 4;
 /// The most blocks that one eviction checks.
 const MAX_CHECKED: u32 = 64;
@@ -479,8 +478,8 @@ const NEVER_QUEUED: u32 = 0;
 
 /// The blocks in the cache; see the top of the file.
 ///
-/// A block that is held and not in the leader's directory is a stray: the first to leave. Blocks
-/// that leave the directory become strays one by one. After a change of leader any block may be
+/// A block that is held and not in the directory in force is a stray: the first to leave. Blocks
+/// that leave the directory become strays one by one. After a change of directory any block may be
 /// one, so that all are checked, a few at each access. Invariant: each stray is in the queue or is
 /// not checked yet. O(1) per access; evictions check at most [`MAX_CHECKED`] blocks.
 #[derive(Clone, Debug, Default)]
@@ -509,7 +508,7 @@ impl Contents {
         self.blocks.contains(block)
     }
 
-    /// Adds a block that is not held. It is in the leader's directory.
+    /// Adds a block that is not held. It is in the directory in force.
     #[inline(always)]
     pub fn insert(&mut self, block: BlockId) {
         self.blocks.push(block, NEVER_QUEUED);
@@ -522,7 +521,7 @@ impl Contents {
         held
     }
 
-    /// Notes that a block has left the leader's directory. Where the queue is long because most of
+    /// Notes that a block has left the directory in force. Where the queue is long because most of
     /// it has come back since, it is made anew.
     #[inline(always)]
     pub fn has_left(&mut self, block: BlockId) {
@@ -535,13 +534,13 @@ impl Contents {
         }
     }
 
-    /// Begins to check all blocks: the leader has changed.
+    /// Begins to check all blocks: another directory is in force.
     pub fn check_anew(&mut self) {
         self.strays.clear();
         self.unchecked = self.resident();
     }
 
-    /// Checks some blocks. `directed` says which blocks the leader's directory holds.
+    /// Checks some blocks. `directed` says which blocks the directory in force holds.
     #[inline(always)]
     pub fn check_some(&mut self, directed: impl Fn(BlockId) -> bool) {
         if self.unchecked > 0 {

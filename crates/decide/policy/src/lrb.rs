@@ -71,8 +71,8 @@ impl Lrb {
         while let Some(time) = self.blocks.take_sample(block) {
             let known = self.blocks.history(block);
             let target = (then(time) as f32).ln_1p();
-            let rows = self.model.learn(target, |row| known.inputs(time, self.window, row));
-            if rows >= self.settings.batch as usize {
+            self.model.learn(target, |row| known.inputs(time, self.window, row));
+            if self.model.waiting() >= self.settings.batch as usize {
                 self.train();
             }
         }

@@ -50,12 +50,11 @@ impl OnlineTrees {
         self.targets.len()
     }
 
-    /// One more row, which `inputs` appends, and its target; returns the rows of the next training.
+    /// One more row, which `inputs` appends, and its target.
     #[inline(always)]
-    pub fn learn(&mut self, target: f32, inputs: impl FnOnce(&mut Vec<f32>)) -> usize {
+    pub fn learn(&mut self, target: f32, inputs: impl FnOnce(&mut Vec<f32>)) {
         inputs(&mut self.rows);
         self.targets.push(target);
-        self.targets.len()
     }
 
     /// Trains new trees on the rows, which are gone then.
@@ -124,7 +123,8 @@ mod tests {
         let mut trees = OnlineTrees::new(1, settings);
         for round in 0..200 {
             let (age, later) = if round % 2 == 0 { (10.0, 5.0) } else { (500.0, 900.0) };
-            assert_eq!(trees.learn(f32::ln_1p(later), |row| row.push(age)), round + 1);
+            trees.learn(f32::ln_1p(later), |row| row.push(age));
+            assert_eq!(trees.waiting(), round + 1);
         }
         assert!(!trees.is_trained() && trees.highest().is_none());
         trees.train(Seed(1));
@@ -137,6 +137,7 @@ mod tests {
             }
             assert_eq!(trees.highest(), ages.iter().position(|age| *age == 500.0));
         }
-        assert_eq!(trees.learn(5.0, |row| row.push(10.0)), 1);
+        trees.learn(5.0, |row| row.push(10.0));
+        assert_eq!(trees.waiting(), 1);
     }
 }

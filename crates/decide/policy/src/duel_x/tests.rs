@@ -188,13 +188,15 @@ fn another_leads_when_it_is_ahead_by_more_than_the_margin() {
     for _ in 0..20 {
         lead.add(0, Verdict::Bypass, false);
         lead.add(1, Verdict::Hit, false);
-        assert!(!lead.follow());
+        lead.follow();
+        assert_eq!(lead.leader(), 0);
     }
     lead.add(1, ADMIT, false);
     lead.add(1, Verdict::Hit, true);
-    assert!(!lead.follow(), "a block admitted and a write hit are two writes: 20 hits in all");
+    lead.follow();
+    assert_eq!(lead.leader(), 0, "a block admitted and a write hit are two writes: 20 hits in all");
     lead.add(1, Verdict::Hit, false);
-    assert!(lead.follow());
+    lead.follow();
     assert_eq!((lead.leader(), lead.sums), (1, [0, 21_000]));
 }
 
@@ -203,17 +205,22 @@ fn the_margin_has_a_least_and_old_hits_count_less() {
     let mut lead: Lead<3> = Lead::new(0.0);
     lead.set_margin(0.01);
     (0..16).for_each(|_| lead.add(2, Verdict::Hit, false));
-    assert!(!lead.follow());
+    lead.follow();
+    assert_eq!(lead.leader(), 0);
     lead.halve();
     (0..8).for_each(|_| lead.add(2, Verdict::Hit, false));
-    assert!(!lead.follow());
+    lead.follow();
+    assert_eq!(lead.leader(), 0);
     lead.add(2, Verdict::Hit, false);
-    assert!(lead.follow());
+    lead.follow();
+    assert_eq!(lead.leader(), 2);
     // The leader keeps its place while others are level.
     (0..33).for_each(|_| lead.add(1, Verdict::Hit, false));
-    assert!(!lead.follow());
+    lead.follow();
+    assert_eq!(lead.leader(), 2);
     lead.add(1, Verdict::Hit, false);
-    assert!(lead.follow());
+    lead.follow();
+    assert_eq!(lead.leader(), 1);
 }
 
 fn holding(ids: &[u32]) -> Contents {
