@@ -187,22 +187,22 @@ impl<P: Policy> Engine<P> {
         }
     }
 
-    /// Lets `change` evict blocks of a pool, given to `left` and noted as evicted for `reason`.
-    fn evicting(
+    /// Lets `divide` evict blocks of a pool, which are given to `left` and noted as taken by a
+    /// division.
+    fn dividing(
         &mut self,
         pool: usize,
-        reason: Reason,
         left: &mut dyn FnMut(usize, BlockId, bool),
-        change: impl FnOnce(&mut Pools<P>, &mut dyn FnMut(usize, BlockId, bool)),
+        divide: impl FnOnce(&mut Pools<P>, &mut dyn FnMut(usize, BlockId, bool)),
     ) {
-        let Some(blame) = &mut self.blame else { return change(&mut self.pools, left) };
+        let Some(blame) = &mut self.blame else { return divide(&mut self.pools, left) };
         let mut evicted = Vec::new();
-        change(&mut self.pools, &mut |pool, block, dirty| {
+        divide(&mut self.pools, &mut |pool, block, dirty| {
             evicted.push(block);
             left(pool, block, dirty);
         });
         for block in evicted {
-            blame.taken(TenantId(self.pools[pool].owner_of(block)), reason);
+            blame.taken(TenantId(self.pools[pool].owner_of(block)), Reason::Division);
         }
         blame.set_capacity(pool, self.pools[pool].policy.capacity());
     }
@@ -330,10 +330,7 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.divide_regions(sizes, &mut evicted);
-        let evict = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
-            pools.evict(pool, evicted, left);
-        };
-        self.evicting(pool, Reason::Division, left, evict);
+        self.dividing(pool, left, |pools, left| pools.evict(pool, evicted, left));
     }
 
     /// Passes the time on to the policy of a pool.
@@ -431,10 +428,7 @@ impl<P: Policy> Engine<P> {
         capacity_blocks: u32,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
-        let resize = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
-            pools.resize(index, capacity_blocks, left);
-        };
-        self.evicting(index, Reason::Division, left, resize);
+        self.dividing(index, left, |pools, left| pools.resize(index, capacity_blocks, left));
     }
 
     /// Counters of one tenant so far.
@@ -534,10 +528,7 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.split(split, &mut evicted);
-        let evict = |pools: &mut Pools<P>, left: &mut dyn FnMut(usize, BlockId, bool)| {
-            pools.evict(pool, evicted, left);
-        };
-        self.evicting(pool, Reason::Division, left, evict);
+        self.dividing(pool, left, |pools, left| pools.evict(pool, evicted, left));
     }
 
     /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or
