@@ -1965,6 +1965,64 @@ class AdviseGoal:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExplainAnswer:
+    """The answer of `explain`: what became of one block, as recorded."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # The name of the tenant whose volume it is on.
+    volume: str
+    # Where the block begins there.
+    offset_bytes: int
+    # Bytes of a block.
+    block_bytes: int
+    # The policy of the cache.
+    policy: str
+    # Its partitioner.
+    partition: str
+    # The recordings, in the order in which they were made.
+    recordings: tuple[str, ...]
+    # Requests in them.
+    requests: int
+    # Time from the beginning of the first to the last request, ns.
+    span_ns: int
+    # Reads and writes of the block.
+    accesses: int
+    # Those that found it in the cache.
+    hits: int
+    # Whether the cache has it at the end.
+    is_cached: bool
+    # Whether its backing device has older content then.
+    is_dirty: bool
+    # What became of it, in the order of time; the first 10,000 events.
+    events: tuple[BlockEvent, ...]
+    # Later events, which are not listed.
+    events_left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockEvent:
+    """Something that became of a block, once or several times in a row."""
+
+    # Time since the beginning of the first recording, ns.
+    time_ns: int
+    # The place of the recording in the list.
+    recording: int
+    # What: `read hit`, `write hit`, `admitted by a read`, `admitted by a write`, `read past the
+    # cache`, `write past the cache`, `evicted`, `evicted and written back`, `written back`,
+    # `trimmed` or `dropped`.
+    event: str
+    # How often in a row.
+    count: int
+    # Time of the last of them, ns.
+    last_ns: int
+    # Why; empty where the event says it.
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class TraceInfo(Shown):
     """The answer of `trace info`."""
 
@@ -2974,6 +3032,8 @@ class LiveStatus:
     log: LogStatus
     # Recordings of what is decided; null where the stack asks for none.
     recordings: RecordingStatus | None
+    # The policy that is tried; null without one.
+    trial: TrialStatus | None
     # The tenants, in the order of the stack file.
     tenants: tuple[TenantStatus, ...]
 
@@ -3039,6 +3099,26 @@ class RecordingStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrialStatus:
+    """A policy that is tried beside the one that decides, both in miniature."""
+
+    # The policy on trial.
+    policy: str
+    # Whether it decided before, and the one that decides now is judged beside it.
+    was_replaced: bool
+    # Seconds since the trial began.
+    seconds: float
+    # One block of so many is looked at.
+    sampled_of: int
+    # Reads and writes of sampled blocks.
+    accesses: int
+    # Those that the policy which decides has hit, in miniature.
+    present_hits: int
+    # Those that the policy on trial has hit.
+    trial_hits: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TenantStatus:
     """A tenant of a live server."""
 
@@ -3073,6 +3153,10 @@ class TenantStatus:
     blocks: BlockCounts
     # The same, recent.
     recent: BlockCounts
+    # Misses since the start, by cause.
+    misses: MissedBlocks
+    # The same, recent: they may count misses that were unexplained before.
+    recent_misses: MissedBlocks
     # Blocks that left otherwise than to make space, by reason.
     losses: tuple[LossCount, ...]
     # Requests of clients by kind.
@@ -3101,6 +3185,14 @@ class GoalStatus:
     # Whether the goal was met; null where nothing was measured. Of a 99th percentile: at most one
     # request in a hundred was later or failed, which is counted exactly.
     met: bool | None
+    # What keeps the tenant from a goal that it misses: the cause of most misses that space or
+    # another policy could mend, such as `quota` or `pushed out by mail`; `first use` where misses
+    # that nothing mends are too many; `devices` where a time goal is missed and most of the time
+    # does not pass behind the cache. Null where the goal is met, and where nothing was measured.
+    bound_by: str | None
+    # The least bytes of the cache with which the goal would be met, by `curve`; null where it is
+    # met, where no size meets it, and for times of answers.
+    needs_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3127,6 +3219,51 @@ class BlockCounts:
     evictions: int
     # Dirty blocks that were written to the backing device when they left.
     writebacks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissedBlocks:
+    """Misses of a tenant by cause, by a sample of its blocks; together all misses."""
+
+    # The tenant had not used the block since the start of the server, nor was it in the log.
+    first_use: int
+    # A trim had dropped it since its last use.
+    trimmed: int
+    # The cache had lost its copy: an error of a device, or cleaning.
+    lost: int
+    # The log had it when the server started, and the cache did not keep it.
+    restart: int
+    # Its last use was kept out by admission, write mode or cut-off; an lru of the blocks that the
+    # tenant held would have had it.
+    bypassed: int
+    # An lru of the blocks that the tenant held would have had it; the policy had not.
+    policy: int
+    # An lru of the whole cache would have had it; the tenant's quota is too small.
+    quota: int
+    # The same, and a division had taken the space.
+    division: int
+    # The same, and other tenants of the pool had the space.
+    pushed_out: int
+    # Not even an lru of the whole cache, for the tenant alone, would have had it.
+    capacity: int
+    # Misses since the last one of the sample: their cause is not known yet.
+    unexplained: int
+    # `pushed_out` by the tenant that had the space, the largest first.
+    pushed_out_by: tuple[PushedOut, ...]
+    # Seconds that reads and writes waited behind the cache.
+    behind_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushedOut:
+    """Misses of one tenant for another."""
+
+    # The tenant that had the space.
+    by: str
+    # Misses.
+    misses: int
+    # Their part of the seconds behind the cache.
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3339,6 +3476,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "plan --fleet": FleetPlanAnswer,
     "fleet study": StudyAnswer,
     "advise": AdviseAnswer,
+    "explain": ExplainAnswer,
     "trace info": TraceInfo,
     "trace report": WorkloadAnswer,
     "characterize": CharacterizeAnswer,

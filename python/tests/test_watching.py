@@ -73,12 +73,17 @@ def test_a_status_is_a_record_and_top_shows_it(watched: Watched, command: Comman
     assert (tenant.name, tenant.state, tenant.quota_bytes) == ("data", "cached", None)
     assert (tenant.blocks.writes, tenant.blocks.reads, tenant.blocks.read_hits) == (4, 6, 6)
     assert status.dirty_bytes == 4 * BLOCK
+    # Each block is written once before it is read.
+    assert (tenant.misses.first_use, tenant.misses.unexplained) == (4, 0)
+    assert tenant.misses.behind_seconds >= 0
     shown = command("top", watched.url, "--once")
     assert shown.status == 0, shown.err
     assert "1 client" in shown.out
     assert "16KiB dirty" in shown.out
+    assert "first use 100.0%" in shown.out
     row = next(csv.DictReader(io.StringIO(command("top", watched.url, "--csv").out)))
     assert (row["tenant"], row["read_count"], row["recent_hit_ratio"]) == ("data", "3", "0.6")
+    assert (row["misses_first_use"], row["misses_quota"]) == ("4", "0")
     document = json.loads(command("top", watched.url, "--json").out)
     assert document["tenants"][0]["requests"][0]["count"] == 3
 
@@ -95,10 +100,10 @@ def test_a_changed_stack_is_taken_over_or_refused_by_key(
     assert taken.status == 0, taken.err
     assert "data (cached), more (cached)" in taken.out
     assert [one.name for one in watching.status(watched.url).tenants] == ["data", "more"]
-    path.write_text(text.replace("[cache]", '[cache]\npolicy = "fifo"'))
+    path.write_text(f"seed = 2\n{text}")
     refused = command("live", "reload", watched.url)
     assert refused.status == 2
-    assert "`cache.policy`: found `fifo`, expected `lru`" in refused.err
+    assert "`seed`: found `2`, expected `1`" in refused.err
     status = watching.status(watched.url)
     assert (status.reloads, len(status.tenants)) == (2, 2)
     path.write_text(text)

@@ -19,13 +19,14 @@ from cachewright.answers import (
     BlockCounts,
     GoalStatus,
     LiveStatus,
+    MissedBlocks,
     RecentRequests,
     RequestStatus,
     TenantStatus,
 )
 from cachewright.cli import options, output
 from cachewright.live import watching
-from cachewright.tables import Column, Table
+from cachewright.tables import Column, Table, summary
 
 NS_PER_US = 1e3
 RATIO = "ratio"
@@ -106,6 +107,32 @@ def _screen(status: LiveStatus) -> None:
         output.say(f"the last reload was refused, nothing has changed: {status.refused_reload}")
     output.say()
     output.show(Table("", _columns(status), status.tenants))
+    for tenant in status.tenants:
+        if tenant.goal and tenant.goal.bound_by:
+            output.say(_bound(tenant, tenant.goal))
+
+
+def _bound(tenant: TenantStatus, goal: GoalStatus) -> str:
+    """Return what keeps a tenant from its goal, and the least space that would meet it."""
+    line = f"{tenant.name} misses its goal: {goal.bound_by}"
+    if goal.needs_bytes is None:
+        return line
+    more = goal.needs_bytes - (
+        tenant.cached_bytes if tenant.quota_bytes is None else tenant.quota_bytes
+    )
+    rest = f", {words.size(more)} more than it has" if more > 0 else ""
+    return f"{line}; {words.size(goal.needs_bytes)} would meet it{rest}"
+
+
+def _most_misses(misses: MissedBlocks) -> str:
+    """Return the cause of most misses and its share, such as `quota 61.0%`."""
+    by = {heading: getattr(misses, key, 0) for key, heading in summary.CAUSES.items()}
+    by |= {f"pushed out by {pushed.by}": pushed.misses for pushed in misses.pushed_out_by}
+    total = sum(by.values())
+    if not total:
+        return words.NOTHING
+    cause = max(by, key=by.__getitem__)
+    return f"{cause} {words.percent(by[cause] / total)}"
 
 
 def _columns(status: LiveStatus) -> list[Column[TenantStatus]]:
@@ -114,6 +141,7 @@ def _columns(status: LiveStatus) -> list[Column[TenantStatus]]:
         Column("tenant", lambda tenant: tenant.name),
         Column("state", lambda tenant: tenant.state),
         Column("hit ratio", lambda tenant: hit_ratio(tenant.recent), words.ratio),
+        Column("misses most", lambda tenant: _most_misses(tenant.recent_misses)),
         Column("goal", lambda tenant: _goal(tenant.goal), numeric=True),
         Column("met", lambda tenant: met[tenant.goal_met], numeric=True),
         Column("cached", lambda tenant: tenant.cached_bytes, words.size),
@@ -166,9 +194,25 @@ def _row(status: LiveStatus, tenant: TenantStatus) -> dict[str, object]:
         "goal_unit": goal and goal.unit,
         "goal_promised": goal and goal.promised,
         "goal_measured": goal and goal.measured,
+        "goal_bound_by": goal and goal.bound_by,
+        "goal_needs_bytes": goal and goal.needs_bytes,
         "cached_bytes": tenant.cached_bytes,
         "quota_bytes": tenant.quota_bytes,
         "dirty_bytes": tenant.dirty_bytes,
+    }
+    misses = tenant.recent_misses
+    row |= {
+        "misses_first_use": misses.first_use,
+        "misses_trimmed": misses.trimmed,
+        "misses_lost": misses.lost,
+        "misses_restart": misses.restart,
+        "misses_bypassed": misses.bypassed,
+        "misses_policy": misses.policy,
+        "misses_quota": misses.quota,
+        "misses_division": misses.division,
+        "misses_pushed_out": misses.pushed_out,
+        "misses_capacity": misses.capacity,
+        "behind_seconds": misses.behind_seconds,
     }
     for one in tenant.requests:
         row |= {f"{one.kind}_count": one.count, f"{one.kind}_errors": one.errors}

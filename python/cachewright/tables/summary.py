@@ -47,6 +47,7 @@ CAUSES = {
     "first_use": "first use",
     "trimmed": "trimmed",
     "lost": "lost",
+    "restart": "restart",
     "in_flight": "in flight",
     "bypassed": "bypassed",
     "policy": "policy",

@@ -148,12 +148,87 @@ pub struct TenantStatus {
     pub blocks: BlockCounts,
     /// The same, recent.
     pub recent: BlockCounts,
+    /// Misses since the start, by cause.
+    pub misses: MissedBlocks,
+    /// The same, recent: they may count misses that were unexplained before.
+    pub recent_misses: MissedBlocks,
     /// Blocks that left otherwise than to make space, by reason.
     pub losses: Vec<LossCount>,
     /// Requests of clients by kind.
     pub requests: Vec<RequestStatus>,
     /// Misses by cache size, of the last hour; null where no curves are sampled.
     pub curve: Option<SampledCurve>,
+}
+
+/// Misses of a tenant by cause, by a sample of its blocks; together all misses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissedBlocks {
+    /// The tenant had not used the block since the start of the server, nor was it in the log.
+    pub first_use: u64,
+    /// A trim had dropped it since its last use.
+    pub trimmed: u64,
+    /// The cache had lost its copy: an error of a device, or cleaning.
+    pub lost: u64,
+    /// The log had it when the server started, and the cache did not keep it.
+    pub restart: u64,
+    /// Its last use was kept out by admission, write mode or cut-off; an lru of the blocks that the
+    /// tenant held would have had it.
+    pub bypassed: u64,
+    /// An lru of the blocks that the tenant held would have had it; the policy had not.
+    pub policy: u64,
+    /// An lru of the whole cache would have had it; the tenant's quota is too small.
+    pub quota: u64,
+    /// The same, and a division had taken the space.
+    pub division: u64,
+    /// The same, and other tenants of the pool had the space.
+    pub pushed_out: u64,
+    /// Not even an lru of the whole cache, for the tenant alone, would have had it.
+    pub capacity: u64,
+    /// Misses since the last one of the sample: their cause is not known yet.
+    pub unexplained: u64,
+    /// `pushed_out` by the tenant that had the space, the largest first.
+    pub pushed_out_by: Vec<PushedOut>,
+    /// Seconds that reads and writes waited behind the cache.
+    pub behind_seconds: f64,
+}
+
+/// Misses of one tenant for another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PushedOut {
+    /// The tenant that had the space.
+    pub by: String,
+    /// Misses.
+    pub misses: u64,
+    /// Their part of the seconds behind the cache.
+    pub seconds: f64,
+}
+
+impl MissedBlocks {
+    /// All misses.
+    pub fn total(&self) -> u64 {
+        self.explained() + self.unexplained
+    }
+
+    /// Misses whose cause is known.
+    pub fn explained(&self) -> u64 {
+        self.by_cause().iter().map(|(_, misses)| misses).sum()
+    }
+
+    /// Misses by the word of their cause.
+    pub fn by_cause(&self) -> [(&'static str, u64); 10] {
+        [
+            ("first use", self.first_use),
+            ("trimmed", self.trimmed),
+            ("lost", self.lost),
+            ("restart", self.restart),
+            ("bypassed", self.bypassed),
+            ("policy", self.policy),
+            ("quota", self.quota),
+            ("division", self.division),
+            ("pushed out", self.pushed_out),
+            ("capacity", self.capacity),
+        ]
+    }
 }
 
 /// The goal of a tenant, judged by the last `recent_seconds`.
@@ -175,6 +250,14 @@ pub struct GoalStatus {
     /// Whether the goal was met; null where nothing was measured. Of a 99th percentile: at most one
     /// request in a hundred was later or failed, which is counted exactly.
     pub met: Option<bool>,
+    /// What keeps the tenant from a goal that it misses: the cause of most misses that space or
+    /// another policy could mend, such as `quota` or `pushed out by mail`; `first use` where misses
+    /// that nothing mends are too many; `devices` where a time goal is missed and most of the time
+    /// does not pass behind the cache. Null where the goal is met, and where nothing was measured.
+    pub bound_by: Option<String>,
+    /// The least bytes of the cache with which the goal would be met, by `curve`; null where it is
+    /// met, where no size meets it, and for times of answers.
+    pub needs_bytes: Option<u64>,
 }
 
 /// The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks.

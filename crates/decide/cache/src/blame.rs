@@ -18,13 +18,26 @@
 //! A sample of the blocks, in lists that are shorter in proportion, finds shares of causes at a
 //! fraction of the cost (Waldspurger et al., USENIX ATC 2017): [`Causes::of_all`] makes counts of
 //! them.
+//!
+//! A replay knows each block by an id of its own. A server does not: its cache gives the ids of
+//! blocks that it has forgotten to others. There the sample is one of addresses ([`Names`]), of a
+//! bounded number of blocks: when more have been used, half of them are dropped from the sample and
+//! the lists become half as long (as the threshold of Waldspurger et al., FAST 2015, is lowered).
+//! Each miss of the sample then stands for those of its tenant since the one before, so that counts
+//! only rise, and sum at every moment to the misses but for the last few
+//! ([`Blame::unexplained`]).
 
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_policy::belady::Belady;
+use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Access, Future, Policy, Registered, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Seed, TenantId};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// The end of a list.
 const END: u32 = u32::MAX;
@@ -36,6 +49,13 @@ const LEAST_SAMPLED_BLOCKS: u32 = 1024;
 const MOST_SAMPLE_BITS: u32 = 6;
 /// Spreads ids over all numbers (Knuth, The Art of Computer Programming 3, 6.4).
 const SPREAD: u32 = 2_654_435_769;
+/// Blocks that a sample of addresses knows at most, used or not. To drop half of them takes less
+/// than a millisecond.
+const MOST_NAMED: usize = 16_384;
+/// The log2 of how many addresses stand for one at most.
+const MOST_NAME_BITS: u32 = 30;
+/// Blocks of the whole cache that a sample of addresses has at first, at least.
+const FIRST_NAMED_BLOCKS: u32 = 2048;
 
 /// The misses of one tenant by cause. Unit: block accesses. Each miss has one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +66,8 @@ pub struct Causes {
     pub trimmed: u64,
     /// The cache lost its copy: an error of a device, or the cleaning of a log.
     pub lost: u64,
+    /// A server found it in its log when it started, and did not keep it.
+    pub restart: u64,
     /// It was still on its way into the cache, where that counts as a miss.
     pub in_flight: u64,
     /// Its last use was kept out of the cache: by the policy's admission, the write mode or a
@@ -82,6 +104,7 @@ impl Causes {
         self.first_use
             + self.trimmed
             + self.lost
+            + self.restart
             + self.in_flight
             + self.bypassed
             + self.policy
@@ -107,6 +130,7 @@ impl Causes {
             &mut all.first_use,
             &mut all.trimmed,
             &mut all.lost,
+            &mut all.restart,
             &mut all.bypassed,
             &mut all.policy,
             &mut all.quota,
@@ -128,16 +152,69 @@ impl Causes {
         Some(all)
     }
 
-    fn count(&mut self, reason: Reason) {
-        let count = match reason {
-            Reason::Tenant(tenant) => &mut self.pushed_out_by[usize::from(tenant)],
-            Reason::Quota => &mut self.quota,
-            Reason::Division => &mut self.division,
-            Reason::Policy => &mut self.policy,
-            Reason::Bypassed => &mut self.bypassed,
-        };
-        *count += 1;
+    /// What was counted since `before`, which may be of fewer tenants.
+    pub fn since(&self, before: &Causes) -> Causes {
+        let pushed = self.pushed_out_by.iter().enumerate();
+        let earlier = |tenant: usize| before.pushed_out_by.get(tenant).copied().unwrap_or_default();
+        Causes {
+            first_use: self.first_use - before.first_use,
+            trimmed: self.trimmed - before.trimmed,
+            lost: self.lost - before.lost,
+            restart: self.restart - before.restart,
+            in_flight: self.in_flight - before.in_flight,
+            bypassed: self.bypassed - before.bypassed,
+            policy: self.policy - before.policy,
+            quota: self.quota - before.quota,
+            division: self.division - before.division,
+            pushed_out_by: pushed.map(|(tenant, count)| count - earlier(tenant)).collect(),
+            capacity: self.capacity - before.capacity,
+            beyond: self.beyond - before.beyond,
+        }
     }
+
+    /// The misses of one cause.
+    fn of_cause(&mut self, cause: MissCause) -> &mut u64 {
+        match cause {
+            MissCause::FirstUse => &mut self.first_use,
+            MissCause::Trimmed => &mut self.trimmed,
+            MissCause::Lost => &mut self.lost,
+            MissCause::Restart => &mut self.restart,
+            MissCause::Bypassed => &mut self.bypassed,
+            MissCause::Policy => &mut self.policy,
+            MissCause::Quota => &mut self.quota,
+            MissCause::Division => &mut self.division,
+            MissCause::PushedOutBy(tenant) => &mut self.pushed_out_by[tenant.index()],
+            MissCause::Capacity => &mut self.capacity,
+            MissCause::Beyond => &mut self.beyond,
+        }
+    }
+}
+
+/// The cause of one miss; see [`Causes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissCause {
+    /// See [`Causes::first_use`].
+    FirstUse,
+    /// See [`Causes::trimmed`].
+    Trimmed,
+    /// See [`Causes::lost`].
+    Lost,
+    /// See [`Causes::restart`].
+    Restart,
+    /// See [`Causes::bypassed`].
+    Bypassed,
+    /// See [`Causes::policy`].
+    Policy,
+    /// See [`Causes::quota`].
+    Quota,
+    /// See [`Causes::division`].
+    Division,
+    /// See [`Causes::pushed_out_by`].
+    PushedOutBy(TenantId),
+    /// See [`Causes::capacity`].
+    Capacity,
+    /// See [`Causes::beyond`].
+    Beyond,
 }
 
 /// Why a block fell out of the lru of what its tenant holds.
@@ -173,6 +250,27 @@ enum State {
     Trimmed,
     /// Lost since its last use.
     Lost,
+    /// Found by a server that started, and not kept.
+    Dropped,
+}
+
+impl State {
+    /// Why a block in this state misses, as far as the past says.
+    #[inline(always)]
+    fn cause_of_miss(self) -> MissCause {
+        match self {
+            State::Unseen => MissCause::FirstUse,
+            State::Trimmed => MissCause::Trimmed,
+            State::Lost => MissCause::Lost,
+            State::Dropped => MissCause::Restart,
+            State::Kept | State::Ghost(Reason::Policy) => MissCause::Policy,
+            State::KeptOut | State::Ghost(Reason::Bypassed) => MissCause::Bypassed,
+            State::Ghost(Reason::Quota) => MissCause::Quota,
+            State::Ghost(Reason::Division) => MissCause::Division,
+            State::Ghost(Reason::Tenant(tenant)) => MissCause::PushedOutBy(TenantId(tenant)),
+            State::Gone => MissCause::Capacity,
+        }
+    }
 }
 
 /// A block in the order of its tenant.
@@ -234,6 +332,62 @@ impl Ends {
     }
 }
 
+/// A block of a tenant's volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Address {
+    tenant: TenantId,
+    number: u64,
+}
+
+impl Address {
+    /// Whether a sample of one address of `1 << sample_bits` has it.
+    #[inline(always)]
+    fn is_in(self, sample_bits: u32) -> bool {
+        FixedState::with_seed(0).hash_one(self).checked_shr(u64::BITS - sample_bits).unwrap_or(0)
+            == 0
+    }
+}
+
+/// The blocks of a pool that are looked at by their addresses. Each has a place in the pool's order
+/// of its own, whatever id the cache gives it, and has it still when the cache has forgotten it.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    places: HashMap<Address, u32, FixedState>,
+    /// By place; those of `free` are of blocks that are looked at no more.
+    addresses: Vec<Address>,
+    free: Vec<u32>,
+    /// The places of the ids that stand for blocks which are looked at, and a bit for each of these
+    /// ids.
+    by_id: HashMap<u32, u32, FixedState>,
+    has_place: Vec<u64>,
+}
+
+impl Names {
+    /// The place of a block that the cache knows by this id; nothing if it is not looked at.
+    #[inline(always)]
+    fn place(&self, block: BlockId) -> Option<u32> {
+        let word = self.has_place.get(block.index() / u64::BITS as usize)?;
+        let is_looked_at = word >> (block.0 % u64::BITS) & 1 == 1;
+        if is_looked_at { self.by_id.get(&block.0).copied() } else { None }
+    }
+
+    /// The id stands for another block from now on, or for none that is looked at.
+    fn forget_id(&mut self, block: BlockId) {
+        if self.place(block).is_some() {
+            self.by_id.remove(&block.0);
+            self.has_place[block.index() / u64::BITS as usize] &= !(1 << (block.0 % u64::BITS));
+        }
+    }
+
+    /// The id stands for the block of this place.
+    fn set_id(&mut self, block: BlockId, place: u32) {
+        let word = block.index() / u64::BITS as usize;
+        lengthen(&mut self.has_place, word + 1, 0);
+        self.has_place[word] |= 1 << (block.0 % u64::BITS);
+        self.by_id.insert(block.0, place);
+    }
+}
+
 /// The blocks of a pool, and who fills it.
 #[derive(Clone, Debug)]
 struct PoolBlocks {
@@ -243,12 +397,14 @@ struct PoolBlocks {
     tenants: Vec<u16>,
     /// The number of each block in the bound of its tenant; empty without bounds.
     numbers: Vec<u32>,
+    names: Names,
 }
 
 impl PoolBlocks {
     fn empty(capacity_blocks: u32) -> PoolBlocks {
         let (nodes, tenants, numbers) = (Vec::new(), Vec::new(), Vec::new());
-        PoolBlocks { nodes, capacity_blocks, held_blocks: 0, tenants, numbers }
+        let names = Names::default();
+        PoolBlocks { nodes, capacity_blocks, held_blocks: 0, tenants, numbers, names }
     }
 }
 
@@ -278,13 +434,18 @@ struct Bound {
 #[derive(Clone, Debug)]
 pub struct Blame {
     whole_blocks: u32,
-    /// One block of `1 << sample_bits` is looked at: those whose spread ids begin with so many 0.
+    /// One block of `1 << sample_bits` is looked at: those whose spread ids begin with so many 0,
+    /// or the hashes of their addresses.
     sample_bits: u32,
+    /// Blocks are known by address.
+    is_named: bool,
     /// Whether each tenant has a bound.
     bounds: bool,
     pools: Vec<PoolBlocks>,
     tenants: Vec<TenantBlocks>,
     causes: Vec<Causes>,
+    /// Misses of each tenant since the last one that was looked at; 0 with ids.
+    unexplained: Vec<u64>,
 }
 
 impl Blame {
@@ -303,13 +464,28 @@ impl Blame {
         let mut blame = Blame {
             whole_blocks,
             sample_bits: if sampled { sample_bits } else { 0 },
+            is_named: false,
             bounds,
             pools: capacities.iter().map(|blocks| PoolBlocks::empty(*blocks)).collect(),
             tenants: Vec::new(),
             causes: Vec::new(),
+            unexplained: Vec::new(),
         };
         pool_of.iter().for_each(|pool| blame.add_tenant(*pool, 0));
         blame
+    }
+
+    /// The same for a cache that gives ids to other blocks again, and says which
+    /// ([`Blame::name`]).
+    pub(crate) fn by_address(whole_blocks: u32, capacities: &[u32], pool_of: &[usize]) -> Blame {
+        let sample_bits = (whole_blocks / FIRST_NAMED_BLOCKS).checked_ilog2().unwrap_or(0);
+        let blame = Blame::new(whole_blocks, capacities, pool_of, false, false);
+        Blame { sample_bits, is_named: true, ..blame }
+    }
+
+    /// Whether the cache may give an id to another block.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// One more tenant, in `pool`; in a new one of `capacity_blocks` if there is none of that
@@ -329,6 +505,7 @@ impl Blame {
         self.tenants.push(TenantBlocks { pool, held_blocks: 0, kept, ghosts, bound });
         self.causes.push(Causes::of(tenant));
         self.causes.iter_mut().for_each(|causes| causes.pushed_out_by.push(0));
+        self.unexplained.push(0);
     }
 
     /// Causes so far, by tenant.
@@ -336,33 +513,138 @@ impl Blame {
         &self.causes
     }
 
+    /// Misses of a tenant that the causes do not count yet: those since the last one of a sample of
+    /// addresses.
+    pub fn unexplained(&self, tenant: TenantId) -> u64 {
+        self.unexplained[tenant.index()]
+    }
+
+    /// Why a block of a pool would miss, as far as the past says; nothing if it is not looked at.
+    pub(crate) fn cause_of_miss(&self, pool: usize, block: BlockId) -> Option<MissCause> {
+        let place = self.place(pool, block)?;
+        self.pools[pool].nodes.get(place as usize).map(|node| node.state.cause_of_miss())
+    }
+
     /// Counts from here on; what is known of blocks stays.
     pub(crate) fn begin_counts(&mut self) {
         let tenants = self.causes.len();
         self.causes.fill(Causes::of(tenants));
+        self.unexplained.fill(0);
+    }
+
+    /// An id of a pool stands for this block from now on.
+    pub(crate) fn name(&mut self, pool: usize, block: BlockId, tenant: TenantId, number: u64) {
+        if !self.is_named {
+            return;
+        }
+        let PoolBlocks { nodes, names, .. } = &mut self.pools[pool];
+        names.forget_id(block);
+        let address = Address { tenant, number };
+        if !address.is_in(self.sample_bits) {
+            return;
+        }
+        let place = *names.places.entry(address).or_insert_with(|| {
+            names.free.pop().unwrap_or_else(|| {
+                nodes.push(Node::default());
+                names.addresses.push(address);
+                nodes.len() as u32 - 1
+            })
+        });
+        names.addresses[place as usize] = address;
+        names.set_id(block, place);
+        let named: usize = self.pools.iter().map(|pool| pool.names.places.len()).sum();
+        if named > MOST_NAMED && self.sample_bits < MOST_NAME_BITS {
+            self.halve();
+        }
+    }
+
+    /// The ids of a pool have changed.
+    pub(crate) fn renumber(&mut self, pool: usize, ids: &Renumbering) {
+        let names = &mut self.pools[pool].names;
+        let places = std::mem::take(&mut names.by_id);
+        names.has_place = Vec::new();
+        for (old, place) in places {
+            if let Some(new) = ids.get(BlockId(old)) {
+                names.set_id(new, place);
+            }
+        }
+    }
+
+    /// Drops half of the sample of addresses: what is left stands for twice as many blocks.
+    fn halve(&mut self) {
+        self.sample_bits += 1;
+        for PoolBlocks { nodes, names, .. } in &mut self.pools {
+            let tenants = &mut self.tenants;
+            names.places.retain(|address, place| {
+                if address.is_in(self.sample_bits) {
+                    return true;
+                }
+                let own = &mut tenants[address.tenant.index()];
+                match nodes[*place as usize].state {
+                    State::Kept | State::KeptOut => own.kept.unlink(nodes, *place),
+                    State::Ghost(_) => own.ghosts.unlink(nodes, *place),
+                    _ => {}
+                }
+                nodes[*place as usize] = Node::default();
+                names.free.push(*place);
+                false
+            });
+            let gone: Vec<u32> = names
+                .by_id
+                .iter()
+                .filter(|(_, place)| !names.addresses[**place as usize].is_in(self.sample_bits))
+                .map(|(id, _)| *id)
+                .collect();
+            gone.into_iter().for_each(|id| names.forget_id(BlockId(id)));
+        }
+        (0..self.tenants.len()).for_each(|tenant| self.fit(TenantId(tenant as u16), None));
     }
 
     /// Makes room for ids `0..count` of a pool.
     pub(crate) fn reserve_ids(&mut self, pool: usize, count: usize) {
         let pool = &mut self.pools[pool];
+        if self.is_named {
+            return lengthen(&mut pool.names.has_place, count.div_ceil(u64::BITS as usize), 0);
+        }
         lengthen(&mut pool.nodes, count, Node::default());
         if self.bounds {
             lengthen(&mut pool.numbers, count, END);
         }
     }
 
-    /// Whether a block is looked at.
+    /// The place in its pool's order of a block that is looked at.
     #[inline(always)]
-    pub(crate) fn samples(&self, block: BlockId) -> bool {
-        u64::from(block.0.wrapping_mul(SPREAD)) >> (u32::BITS - self.sample_bits) == 0
+    pub(crate) fn place(&self, pool: usize, block: BlockId) -> Option<u32> {
+        if self.is_named {
+            return self.pools[pool].names.place(block);
+        }
+        let spread = u64::from(block.0.wrapping_mul(SPREAD));
+        (spread >> (u32::BITS - self.sample_bits) == 0).then_some(block.0)
+    }
+
+    fn place_of(&self, tenant: TenantId, block: BlockId) -> Option<u32> {
+        self.place(self.tenants[tenant.index()].pool, block)
     }
 
     /// Loads what an access to the block will need.
     #[inline(always)]
     pub(crate) fn touch(&self, pool: usize, block: BlockId) {
-        if self.samples(block) {
-            prefetch(&self.pools[pool].nodes, block.index());
+        if let Some(place) = self.place(pool, block) {
+            prefetch(&self.pools[pool].nodes, place as usize);
         }
+    }
+
+    /// A block of a tenant has missed, whether it is looked at or not.
+    #[inline(always)]
+    pub(crate) fn count_miss(&mut self, tenant: TenantId) {
+        if self.is_named {
+            self.unexplained[tenant.index()] += 1;
+        }
+    }
+
+    /// The misses for which one stands that is looked at.
+    fn stands_for(&mut self, tenant: TenantId) -> u64 {
+        if self.is_named { std::mem::take(&mut self.unexplained[tenant.index()]) } else { 1 }
     }
 
     /// A pool may hold so many blocks from now on.
@@ -386,20 +668,16 @@ impl Blame {
         admitted: bool,
         evicted_of: Option<TenantId>,
     ) {
-        if self.samples(block) {
+        if let Some(place) = self.place_of(tenant, block) {
             let in_bound = self.bound_hits(tenant, block, future);
-            let state = self.state(tenant, block);
+            let state = self.pools[self.tenants[tenant.index()].pool].nodes[place as usize].state;
+            let misses = self.stands_for(tenant);
             let causes = &mut self.causes[tenant.index()];
-            match state {
-                State::Unseen => causes.first_use += 1,
-                State::Trimmed => causes.trimmed += 1,
-                State::Lost => causes.lost += 1,
-                State::Kept => causes.policy += 1,
-                State::KeptOut => causes.bypassed += 1,
-                State::Ghost(reason) => causes.count(reason),
-                State::Gone if in_bound == Some(false) => causes.beyond += 1,
-                State::Gone => causes.capacity += 1,
-            }
+            let cause = match state.cause_of_miss() {
+                MissCause::Capacity if in_bound == Some(false) => MissCause::Beyond,
+                cause => cause,
+            };
+            *causes.of_cause(cause) += misses;
         }
         if admitted {
             self.came_in(tenant, block, evicted_of);
@@ -443,9 +721,9 @@ impl Blame {
 
     /// A write has dropped its block from the cache, and counts as a miss.
     pub(crate) fn written_past(&mut self, tenant: TenantId, block: BlockId, future: Future) {
-        if self.samples(block) {
+        if self.place_of(tenant, block).is_some() {
             self.bound_hits(tenant, block, future);
-            self.causes[tenant.index()].bypassed += 1;
+            self.causes[tenant.index()].bypassed += self.stands_for(tenant);
         }
         self.hold_less(tenant);
         self.used(tenant, block, State::KeptOut);
@@ -473,22 +751,53 @@ impl Blame {
         if was_cached {
             self.hold_less(tenant);
         }
-        if !self.samples(block) {
+        let Some(place) = self.place_of(tenant, block) else {
             return self.fit(tenant, None);
-        }
-        self.unlink(tenant, block);
+        };
         let own = &mut self.tenants[tenant.index()];
         let pool = &mut self.pools[own.pool];
         let number = pool.numbers.get(block.index()).filter(|number| **number != END);
         if let Some((bound, number)) = own.bound.as_mut().zip(number) {
             bound.belady.remove(BlockId(*number));
         }
-        let state = &mut pool.nodes[block.index()].state;
-        *state = match (*state, reason) {
-            (State::Unseen, _) | (_, LossReason::Removal) => State::Unseen,
-            (_, LossReason::Trim) => State::Trimmed,
+        let state = match reason {
+            LossReason::Removal => State::Unseen,
+            LossReason::Trim => State::Trimmed,
             _ => State::Lost,
         };
+        self.take_out(tenant, place, state);
+    }
+
+    /// Blocks of a tenant were trimmed, all of those `numbers`. [`Blame::dropped`] was told of
+    /// those alone that the cache knew.
+    pub(crate) fn trimmed(&mut self, tenant: TenantId, numbers: Range<u64>) {
+        let names = &self.pools[self.tenants[tenant.index()].pool].names;
+        let address = |number: u64| Address { tenant, number };
+        let places: Vec<u32> = if numbers.end - numbers.start < names.places.len() as u64 {
+            numbers.filter_map(|number| names.places.get(&address(number)).copied()).collect()
+        } else {
+            let own = names
+                .places
+                .iter()
+                .filter(|(found, _)| found.tenant == tenant && numbers.contains(&found.number));
+            own.map(|(_, place)| *place).collect()
+        };
+        places.into_iter().for_each(|place| self.take_out(tenant, place, State::Trimmed));
+    }
+
+    /// A server that starts has found a block in its log and does not keep it.
+    pub(crate) fn dropped_at_restart(&mut self, tenant: TenantId, number: u64) {
+        let names = &self.pools[self.tenants[tenant.index()].pool].names;
+        if let Some(place) = names.places.get(&Address { tenant, number }).copied() {
+            self.take_out(tenant, place, State::Dropped);
+        }
+    }
+
+    /// A block is in neither lru any more.
+    fn take_out(&mut self, tenant: TenantId, place: u32, state: State) {
+        self.unlink(tenant, place);
+        let found = &mut self.pools[self.tenants[tenant.index()].pool].nodes[place as usize].state;
+        *found = if *found == State::Unseen { State::Unseen } else { state };
         self.fit(tenant, None);
     }
 
@@ -522,6 +831,15 @@ impl Blame {
             }
         }
         for (index, pool) in self.pools.iter().enumerate() {
+            let Names { places, addresses, free, by_id, has_place } = &pool.names;
+            let bits: u32 = has_place.iter().map(|word| word.count_ones()).sum();
+            let is_sound = places.len() + free.len() == addresses.len()
+                && places.iter().all(|(address, place)| addresses[*place as usize] == *address)
+                && by_id.values().all(|place| places.contains_key(&addresses[*place as usize]))
+                && bits as usize == by_id.len();
+            if !is_sound {
+                return Err(format!("pool {index}: addresses, places and ids differ"));
+            }
             let held = |tenant: &u16| self.tenants[usize::from(*tenant)].held_blocks;
             let sum: u32 = pool.tenants.iter().map(held).sum();
             if sum != pool.held_blocks {
@@ -538,10 +856,6 @@ impl Blame {
         blocks.saturating_add(half) >> self.sample_bits
     }
 
-    fn state(&self, tenant: TenantId, block: BlockId) -> State {
-        self.pools[self.tenants[tenant.index()].pool].nodes[block.index()].state
-    }
-
     fn hold_less(&mut self, tenant: TenantId) {
         let own = &mut self.tenants[tenant.index()];
         debug_assert!(own.held_blocks > 0, "the tenant held the block that left");
@@ -551,25 +865,25 @@ impl Blame {
 
     /// Takes a block out of the list that it is in.
     #[inline(always)]
-    fn unlink(&mut self, tenant: TenantId, block: BlockId) {
+    fn unlink(&mut self, tenant: TenantId, place: u32) {
         let own = &mut self.tenants[tenant.index()];
         let nodes = &mut self.pools[own.pool].nodes;
-        match nodes[block.index()].state {
-            State::Kept | State::KeptOut => own.kept.unlink(nodes, block.0),
-            State::Ghost(_) => own.ghosts.unlink(nodes, block.0),
-            State::Unseen | State::Gone | State::Trimmed | State::Lost => {}
+        match nodes[place as usize].state {
+            State::Kept | State::KeptOut => own.kept.unlink(nodes, place),
+            State::Ghost(_) => own.ghosts.unlink(nodes, place),
+            State::Unseen | State::Gone | State::Trimmed | State::Lost | State::Dropped => {}
         }
     }
 
     /// A block was used: it is the newest of both lru caches.
     #[inline(always)]
     fn used(&mut self, tenant: TenantId, block: BlockId, state: State) {
-        if self.samples(block) {
-            self.unlink(tenant, block);
+        if let Some(place) = self.place_of(tenant, block) {
+            self.unlink(tenant, place);
             let own = &mut self.tenants[tenant.index()];
             let nodes = &mut self.pools[own.pool].nodes;
-            nodes[block.index()].state = state;
-            own.kept.push(nodes, block.0);
+            nodes[place as usize].state = state;
+            own.kept.push(nodes, place);
         }
         self.fit(tenant, None);
     }

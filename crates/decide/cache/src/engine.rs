@@ -4,7 +4,7 @@
 //! counted, and known to be dirty or clean, by [`Pools`].
 
 use crate::Quotas;
-use crate::blame::{Blame, Causes, Reason};
+use crate::blame::{Blame, Causes, MissCause, Reason};
 use crate::pools::Pools;
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{
@@ -12,6 +12,7 @@ use cachewright_policy::{
 };
 use cachewright_types::measure::{Counts, LossReason, Losses, WriteEffect};
 use cachewright_types::{BlockId, TenantId, choices};
+use std::ops::Range;
 
 /// The cache: pools of one policy type.
 #[derive(Clone, Debug)]
@@ -40,18 +41,65 @@ impl<P: Policy> Engine<P> {
     /// ([`Causes::of_all`]). With `bounds` every access must bring its next use. No id may be given
     /// to another block from now on.
     pub fn explain_misses(&mut self, whole_blocks: u32, sampled: bool, bounds: bool) {
-        let capacities: Vec<u32> =
-            (0..self.pools.count()).map(|pool| self.pools[pool].policy.capacity()).collect();
-        let tenants = (0..self.pools.tenants().count()).map(|tenant| TenantId(tenant as u16));
-        let pool_of: Vec<usize> = tenants.map(|tenant| self.pool_of(tenant)).collect();
+        let (capacities, pool_of) = (self.capacities(), self.pools_of_tenants());
         self.blame =
             Some(Box::new(Blame::new(whole_blocks, &capacities, &pool_of, sampled, bounds)));
+    }
+
+    /// The same for a server: a bounded sample of addresses is looked at, ids may be given to other
+    /// blocks if [`Engine::name`] is told, and counts need no scaling.
+    pub fn explain_misses_by_address(&mut self, whole_blocks: u32) {
+        let (capacities, pool_of) = (self.capacities(), self.pools_of_tenants());
+        self.blame = Some(Box::new(Blame::by_address(whole_blocks, &capacities, &pool_of)));
+    }
+
+    fn capacities(&self) -> Vec<u32> {
+        (0..self.pools.count()).map(|pool| self.pools[pool].policy.capacity()).collect()
+    }
+
+    fn pools_of_tenants(&self) -> Vec<usize> {
+        let tenants = (0..self.pools.tenants().count()).map(|tenant| TenantId(tenant as u16));
+        tenants.map(|tenant| self.pool_of(tenant)).collect()
+    }
+
+    /// An id of a pool stands for this block of a tenant from now on.
+    #[inline(always)]
+    pub fn name(&mut self, pool: usize, block: BlockId, tenant: TenantId, number: u64) {
+        if let Some(blame) = &mut self.blame {
+            blame.name(pool, block, tenant, number);
+        }
+    }
+
+    /// All blocks of these `numbers` of a tenant were trimmed. [`Engine::discard`] was told of
+    /// those alone that have ids.
+    pub fn note_trimmed(&mut self, tenant: TenantId, numbers: Range<u64>) {
+        if let Some(blame) = &mut self.blame {
+            blame.trimmed(tenant, numbers);
+        }
+    }
+
+    /// A server that starts has found this block in its log and does not keep it.
+    pub fn note_dropped_at_restart(&mut self, tenant: TenantId, number: u64) {
+        if let Some(blame) = &mut self.blame {
+            blame.dropped_at_restart(tenant, number);
+        }
+    }
+
+    /// Misses of a tenant that [`Engine::causes`] do not count yet; see [`Blame::unexplained`].
+    pub fn unexplained_misses(&self, tenant: TenantId) -> u64 {
+        self.blame.as_ref().map_or(0, |blame| blame.unexplained(tenant))
     }
 
     /// The causes of the misses, by tenant; nothing unless [`Engine::explain_misses`] asked for
     /// them.
     pub fn causes(&self) -> Option<&[Causes]> {
         self.blame.as_ref().map(|blame| blame.causes())
+    }
+
+    /// Why a block of a pool would miss, were it accessed now and missed, as far as the past says.
+    /// Nothing without causes, and where the block is not looked at.
+    pub fn cause_of_miss(&self, pool: usize, block: BlockId) -> Option<MissCause> {
+        self.blame.as_ref()?.cause_of_miss(pool, block)
     }
 
     /// Counts causes from here on.
@@ -123,13 +171,24 @@ impl<P: Policy> Engine<P> {
     /// Whether a block must keep its id: the policy remembers it, or causes of misses are found.
     #[inline(always)]
     pub fn tracks(&self, pool: usize, block: BlockId) -> bool {
-        self.pools[pool].policy.tracks(block) || self.blame.is_some()
+        let is_known_by_id = || self.blame.as_ref().is_some_and(|blame| !blame.is_named());
+        self.pools[pool].policy.tracks(block) || is_known_by_id()
     }
 
     /// Gives the blocks that a pool's policy tracks new ids; returns whether the policy can. It
-    /// cannot where causes of misses are found.
+    /// cannot where causes of misses are found by id.
     pub fn renumber(&mut self, pool: usize, ids: &Renumbering) -> bool {
-        self.blame.is_none() && self.pools[pool].renumber(ids)
+        match &mut self.blame {
+            Some(blame) if !blame.is_named() => false,
+            Some(blame) => {
+                let is_done = self.pools[pool].renumber(ids);
+                if is_done {
+                    blame.renumber(pool, ids);
+                }
+                is_done
+            }
+            None => self.pools[pool].renumber(ids),
+        }
     }
 
     /// Decides about one block access and counts it.
@@ -137,7 +196,9 @@ impl<P: Policy> Engine<P> {
     pub fn access(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = if access.write { self.write(access) } else { self.read(access) };
         match &self.blame {
-            Some(blame) if blame.samples(access.block) => self.explain(access, outcome),
+            Some(blame) if blame.place(self.pool_of(access.tenant), access.block).is_some() => {
+                self.explain(access, outcome);
+            }
             Some(_) if outcome.verdict != Verdict::Hit => self.note_moved(access.tenant, outcome),
             _ => {}
         }
@@ -150,6 +211,9 @@ impl<P: Policy> Engine<P> {
         let BlockAccess { block, tenant, future, .. } = access;
         let evicted_of = self.owner_of_evicted(tenant, outcome.verdict);
         let Some(blame) = &mut self.blame else { return };
+        if outcome.verdict != Verdict::Hit {
+            blame.count_miss(tenant);
+        }
         match outcome.verdict {
             Verdict::Hit => blame.hit(tenant, block, future),
             Verdict::Admit { .. } => blame.missed(tenant, block, future, true, evicted_of),
@@ -163,6 +227,7 @@ impl<P: Policy> Engine<P> {
     fn note_moved(&mut self, tenant: TenantId, outcome: AccessOutcome) {
         let evicted_of = self.owner_of_evicted(tenant, outcome.verdict);
         let Some(blame) = &mut self.blame else { return };
+        blame.count_miss(tenant);
         match outcome.verdict {
             Verdict::Admit { .. } => blame.moved(tenant, evicted_of),
             Verdict::Bypass if outcome.invalidated => blame.taken(tenant, Reason::Bypassed),

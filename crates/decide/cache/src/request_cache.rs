@@ -245,6 +245,11 @@ impl<P: Policy> Cache<P> {
         self.engine.policy(pool).contains(id).then(|| self.cached(pool, id))
     }
 
+    /// The id of a block in its pool, if the pool knows it.
+    pub fn id_of(&self, tenant: TenantId, number: u64) -> Option<BlockId> {
+        self.indexes[self.engine.pool_of(tenant)].get(BlockAddress { tenant, number })
+    }
+
     /// The block of that number under an id of its pool, given one if it has none.
     fn named(&mut self, tenant: TenantId, number: u64) -> Cached {
         let pool = self.engine.pool_of(tenant);
@@ -266,6 +271,7 @@ impl<P: Policy> Cache<P> {
         if self.indexes[pool].ids() > before {
             self.engine.reserve_ids(pool, before + 1);
         }
+        self.engine.name(pool, id, tenant, number);
         Cached { pool: pool as u16, id, tenant, number, region: Region::Any }
     }
 
@@ -376,6 +382,12 @@ impl<P: Policy> Cache<P> {
         Some(self.placed(cached))
     }
 
+    /// A block was found in the log at a start, and is not kept; see
+    /// [`Engine::note_dropped_at_restart`].
+    pub fn note_dropped_at_restart(&mut self, tenant: TenantId, number: u64) {
+        self.engine.note_dropped_at_restart(tenant, number);
+    }
+
     /// Forgets a block whose copy is lost, counted under the reason. Returns it, and whether its
     /// only content is lost.
     pub fn forget(
@@ -430,10 +442,17 @@ impl<P: Policy> Cache<P> {
             let found = match rest.next() {
                 None => {
                     plan.moves.push(Move::Trim);
+                    if rest.by_id {
+                        self.engine.note_trimmed(tenant, rest.blocks.clone());
+                    }
                     return true;
                 }
                 Some(Target::Number(number)) => {
-                    self.indexes[pool].get(BlockAddress { tenant, number })
+                    let known = self.indexes[pool].get(BlockAddress { tenant, number });
+                    if known.is_none() {
+                        self.engine.note_trimmed(tenant, number..number + 1);
+                    }
+                    known
                 }
                 Some(Target::Id(id)) => {
                     if let Some(address) = self.indexes[pool].address_of(id) {

@@ -208,7 +208,8 @@ impl LivePlan {
         limits: &[u32],
     ) -> Result<Cache<Box<dyn Policy>>, LiveError> {
         let quotas = self.quotas(ahead, limits)?;
-        let engine = self.engine(self.volumes.len(), &quotas);
+        let mut engine = self.engine(self.volumes.len(), &quotas);
+        engine.explain_misses_by_address(self.capacity_blocks);
         Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
     }
 
@@ -285,7 +286,8 @@ impl LivePlan {
         (interval_ns > 0 && division::is_made_anew(&self.stack)).then_some(head)
     }
 
-    fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
+    /// The deciding part of a cache, empty.
+    pub(crate) fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
         let make = |pool: usize, capacity: u32| self.policy(pool, capacity);
         Engine::new(tenants, quotas, self.stack.cache.write, make)
     }

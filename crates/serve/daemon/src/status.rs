@@ -10,6 +10,7 @@ use crate::history::TenantCurves;
 use crate::monitor::{Monitor, local_address};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
+use cachewright_cache::Causes;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts, ServedVolume};
 use cachewright_live::front::{AnswerMeter, BlockService, ExportMeter, LimitMeter, RequestKind};
 use cachewright_live::io::Io;
@@ -17,8 +18,9 @@ use cachewright_live::io::system::SystemIo;
 use cachewright_partition::ResponseGoal;
 use cachewright_result::document::Written;
 use cachewright_result::status::{
-    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
-    RecordingStatus, RequestStatus, SampledCurve, TenantState, TenantStatus,
+    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, MissedBlocks,
+    PushedOut, RecentRequests, RecordingStatus, RequestStatus, SampledCurve, TenantState,
+    TenantStatus,
 };
 use cachewright_result::status::{LiveHistory, TenantHistory};
 use cachewright_stack::Goal;
@@ -37,6 +39,67 @@ const NS_PER_US: f64 = 1e3;
 struct Earlier {
     counted: Counted,
     requests: [Latencies; RequestKind::ALL.len()],
+    missed: Missed,
+}
+
+/// Misses of a tenant.
+#[derive(Clone, Debug, Default)]
+struct Missed {
+    causes: Causes,
+    unexplained: u64,
+    behind_ns: u64,
+}
+
+impl Missed {
+    /// All since the start.
+    fn all(blocks: &BlockServer, tenant: TenantId) -> Missed {
+        let cache = blocks.cache();
+        let engine = cache.engine();
+        let causes = engine.causes().and_then(|causes| causes.get(tenant.index())).cloned();
+        Missed {
+            causes: causes.unwrap_or_default(),
+            unexplained: engine.unexplained_misses(tenant),
+            behind_ns: blocks.behind_ns(tenant),
+        }
+    }
+
+    fn since(&self, before: &Missed) -> Missed {
+        Missed {
+            causes: self.causes.since(&before.causes),
+            unexplained: self.unexplained,
+            behind_ns: self.behind_ns - before.behind_ns,
+        }
+    }
+
+    /// The misses as a document, where tenants have these names.
+    fn document(&self, tenants: &[DescribedTenant]) -> MissedBlocks {
+        let Missed { causes, unexplained, behind_ns } = self;
+        let behind_seconds = *behind_ns as f64 / NS_PER_S;
+        let all = causes.total() + unexplained;
+        let pushed = tenants.iter().zip(&causes.pushed_out_by).filter(|(_, misses)| **misses > 0);
+        let pushed = pushed.map(|(tenant, misses)| PushedOut {
+            by: tenant.name.clone(),
+            misses: *misses,
+            seconds: behind_seconds * *misses as f64 / all as f64,
+        });
+        let mut pushed_out_by: Vec<PushedOut> = pushed.collect();
+        pushed_out_by.sort_by_key(|found| std::cmp::Reverse(found.misses));
+        MissedBlocks {
+            first_use: causes.first_use,
+            trimmed: causes.trimmed,
+            lost: causes.lost,
+            restart: causes.restart,
+            bypassed: causes.bypassed,
+            policy: causes.policy,
+            quota: causes.quota,
+            division: causes.division,
+            pushed_out: causes.pushed_out(),
+            capacity: causes.capacity,
+            unexplained: *unexplained,
+            pushed_out_by,
+            behind_seconds,
+        }
+    }
 }
 
 impl Earlier {
@@ -45,7 +108,8 @@ impl Earlier {
         let meter = service.clients.meter(tenant);
         let blocks = *service.blocks.cache().engine().counts(tenant);
         let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
-        Earlier { counted: Counted::all(blocks, meter), requests }
+        let missed = Missed::all(&service.blocks, tenant);
+        Earlier { counted: Counted::all(blocks, meter), requests, missed }
     }
 }
 
@@ -272,7 +336,13 @@ impl StatusMaker {
         let has_quota = engine.has_quota(tenant);
         let meter = clients.meter(tenant);
         let recent = Counted::all(*counts, meter).since(&before.counted);
-        let goal = facts.promise.map(|promise| promise.evaluate(&recent));
+        let missed = Missed::all(blocks, tenant);
+        let recent_missed = missed.since(&before.missed);
+        let recent_misses = recent_missed.document(&self.facts);
+        let goal = facts.promise.map(|promise| {
+            let found = promise.evaluate(&recent);
+            promise.explain(found, &recent, &recent_misses, curve.as_ref())
+        });
         let losses = engine.losses(tenant);
         let loss = |reason: LossReason| {
             // The engine decides no more when the log has failed.
@@ -308,6 +378,8 @@ impl StatusMaker {
             caps_exhausted: clients.caps_exhausted(tenant),
             blocks: block_counts(counts),
             recent: block_counts(&recent.blocks),
+            misses: missed.document(&self.facts),
+            recent_misses,
             losses: LossReason::ALL.map(loss).into(),
             requests: RequestKind::ALL.into_iter().zip(&before.requests).map(requests).collect(),
             curve,
@@ -512,8 +584,69 @@ impl Promise {
             }
         };
         let (key, unit) = (self.goal.key().to_owned(), unit.to_owned());
-        GoalStatus { key, unit, promised, measured, samples, met }
+        let (bound_by, needs_bytes) = (None, None);
+        GoalStatus { key, unit, promised, measured, samples, met, bound_by, needs_bytes }
     }
+
+    /// A goal that was judged, with what keeps the tenant from it if it is missed.
+    fn explain(
+        &self,
+        judged: GoalStatus,
+        counted: &Counted,
+        misses: &MissedBlocks,
+        curve: Option<&SampledCurve>,
+    ) -> GoalStatus {
+        if judged.met != Some(false) {
+            return judged;
+        }
+        let Some(wanted) = self.hit_ratio else {
+            let waited_s = counted.responses.sum_ns() as f64 / NS_PER_S;
+            let is_behind = misses.behind_seconds * 2.0 > waited_s;
+            let bound_by =
+                if is_behind { binding_cause(misses) } else { Some("devices".to_owned()) };
+            return GoalStatus { bound_by, ..judged };
+        };
+        let accesses = counted.blocks.reads + counted.blocks.writes;
+        let hopeless = misses.first_use + misses.trimmed + misses.lost;
+        let allowed = (1.0 - wanted) * accesses as f64;
+        if hopeless as f64 > allowed {
+            return GoalStatus { bound_by: Some("first use".to_owned()), ..judged };
+        }
+        let needs_bytes = curve.and_then(|curve| least_bytes(curve, 1.0 - wanted));
+        GoalStatus { bound_by: binding_cause(misses), needs_bytes, ..judged }
+    }
+}
+
+/// The cause of most misses that space, another division or another policy could mend.
+fn binding_cause(misses: &MissedBlocks) -> Option<String> {
+    let whole = [
+        ("restart", misses.restart),
+        ("bypassed", misses.bypassed),
+        ("policy", misses.policy),
+        ("quota", misses.quota),
+        ("division", misses.division),
+        ("capacity", misses.capacity),
+    ];
+    let whole = whole.into_iter().map(|(cause, count)| (cause.to_owned(), count));
+    let pushed = misses.pushed_out_by.iter();
+    let pushed = pushed.map(|found| (format!("pushed out by {}", found.by), found.misses));
+    let causes = pushed.chain(whole).filter(|(_, count)| *count > 0);
+    // Of equal ones the first.
+    let most = causes.reduce(|most, next| if next.1 > most.1 { next } else { most });
+    most.map(|(cause, _)| cause)
+}
+
+/// The least bytes with which a tenant misses at most so often, by its curve: a line between two
+/// points.
+fn least_bytes(curve: &SampledCurve, miss_ratio: f64) -> Option<u64> {
+    let reached = curve.points.iter().position(|point| point.miss_ratio <= miss_ratio)?;
+    let after = curve.points[reached];
+    let Some(before) = reached.checked_sub(1).map(|place| curve.points[place]) else {
+        return Some(after.bytes);
+    };
+    let part = (before.miss_ratio - miss_ratio) / (before.miss_ratio - after.miss_ratio);
+    let more = (after.bytes - before.bytes) as f64 * part;
+    Some(before.bytes + more.ceil() as u64)
 }
 
 /// Samples that are kept: those of an hour, with its beginning.
@@ -679,6 +812,7 @@ impl StatusPublisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cachewright_result::status::CurvePoint;
 
     const US: u64 = 1000;
 
@@ -775,5 +909,52 @@ mod tests {
             (Some(0.5), None, Some(true))
         );
         assert_eq!(c.write_p99_us, [None; 361], "it was not served yet");
+    }
+
+    fn curve(points: &[(u64, f64)]) -> SampledCurve {
+        let point = |(bytes, miss_ratio): &(u64, f64)| CurvePoint {
+            bytes: *bytes,
+            miss_ratio: *miss_ratio,
+            low: *miss_ratio,
+            high: *miss_ratio,
+        };
+        let (policy, points) = ("lru".to_owned(), points.iter().map(point).collect());
+        SampledCurve { policy, seconds: 1.0, accesses: 100, trusted_bytes: 0, points }
+    }
+
+    /// 100 accesses of which 60 hit, beside a goal; 40 misses by these causes.
+    fn bound(goal: Goal, misses: &MissedBlocks) -> (Option<String>, Option<u64>) {
+        let promise = promise(goal);
+        let blocks = Counts { reads: 100, read_hits: 60, ..Counts::default() };
+        let counted = Counted::all(blocks, &meter(&promise, &[300, 300]));
+        let curve = curve(&[(0, 1.0), (1000, 0.4), (3000, 0.2)]);
+        let judged = promise.evaluate(&counted);
+        let found = promise.explain(judged, &counted, misses, Some(&curve));
+        (found.bound_by, found.needs_bytes)
+    }
+
+    #[test]
+    fn a_missed_goal_names_what_binds_it_and_what_would_meet_it() {
+        let by = |by: &str, misses: u64| PushedOut { by: by.to_owned(), misses, seconds: 0.0 };
+        let misses = MissedBlocks {
+            first_use: 10,
+            quota: 9,
+            pushed_out: 21,
+            pushed_out_by: vec![by("mail", 20), by("web", 1)],
+            ..MissedBlocks::default()
+        };
+        let mail = Some("pushed out by mail".to_owned());
+        assert_eq!(bound(Goal::HitRatio(0.7), &misses), (mail.clone(), Some(2000)));
+        assert_eq!(bound(Goal::HitRatio(0.6), &misses), (None, None), "it is met");
+        // 10 of 100 are first uses.
+        let first = Some("first use".to_owned());
+        assert_eq!(bound(Goal::HitRatio(0.91), &misses), (first, None));
+        assert_eq!(bound(Goal::HitRatio(0.85), &misses), (mail.clone(), None), "no size does");
+        let mean = Goal::Response(ResponseGoal::Mean(Nanos(100 * US)));
+        assert_eq!(bound(mean, &misses), (Some("devices".to_owned()), None));
+        let slow = MissedBlocks { behind_seconds: 0.0005, ..misses };
+        assert_eq!(bound(mean, &slow), (mail, None), "500 of 600 us behind the cache");
+        let unmeasured = bound(Goal::HitRatio(0.7), &MissedBlocks::default());
+        assert_eq!(unmeasured, (None, Some(2000)));
     }
 }

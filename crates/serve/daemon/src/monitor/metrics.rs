@@ -273,6 +273,29 @@ fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<
             count(&mut family, &labels(tenant, &[]), value_of(&tenant.blocks))?;
         }
     }
+    let help = "Blocks missed, by cause, estimated from a sample of blocks";
+    let mut family = encoder.encode_descriptor("missed_blocks", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        for (cause, misses) in tenant.misses.by_cause() {
+            count(&mut family, &labels(tenant, &[("cause", cause)]), misses)?;
+        }
+    }
+    let help = "Blocks missed because another tenant had the space";
+    let mut family =
+        encoder.encode_descriptor("pushed_out_blocks", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        for pushed in &tenant.misses.pushed_out_by {
+            count(&mut family, &labels(tenant, &[("by", &pushed.by)]), pushed.misses)?;
+        }
+    }
+    let help = "Time that reads and writes waited behind the cache";
+    let mut family =
+        encoder.encode_descriptor("behind_seconds", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        family
+            .encode_family(&labels(tenant, &[]))?
+            .encode_counter::<Labels, f64, f64>(&tenant.misses.behind_seconds, None)?;
+    }
     let help = "How often clients had done all that the tenant's caps allow";
     let mut family =
         encoder.encode_descriptor("caps_exhausted", help, None, MetricType::Counter)?;

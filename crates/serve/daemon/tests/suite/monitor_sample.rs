@@ -3,8 +3,8 @@
 use cachewright_daemon::monitor::{ConnectionBounds, Monitor};
 use cachewright_result::document::Written;
 use cachewright_result::status::{
-    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
-    RecordingStatus, RequestStatus, TenantState, TenantStatus,
+    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, MissedBlocks,
+    PushedOut, RecentRequests, RecordingStatus, RequestStatus, TenantState, TenantStatus,
 };
 use cachewright_result::status::{LiveHistory, TenantHistory};
 use std::io::{Read, Write};
@@ -99,6 +99,15 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
         caps_exhausted: 11 + index,
         blocks,
         recent: blocks,
+        misses: MissedBlocks {
+            first_use: 40,
+            quota: 8 + index,
+            pushed_out: 3,
+            pushed_out_by: vec![PushedOut { by: "other".to_owned(), misses: 3, seconds: 0.25 }],
+            behind_seconds: 1.5,
+            ..MissedBlocks::default()
+        },
+        recent_misses: MissedBlocks::default(),
         losses: vec![LossCount { reason: "trim".to_owned(), blocks: 6, dirty: 5 }],
         requests: vec![RequestStatus {
             kind: "read".to_owned(),
@@ -122,6 +131,8 @@ fn goal(key: &str, promised: f64) -> GoalStatus {
         measured: Some(if is_time { 23_000.0 } else { 0.8 }),
         samples: 150,
         met: Some(!is_time),
+        bound_by: is_time.then(|| "devices".to_owned()),
+        needs_bytes: None,
     }
 }
 

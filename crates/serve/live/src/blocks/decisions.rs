@@ -50,6 +50,8 @@ pub struct Decisions {
     streams: Option<SequentialStreams>,
     /// Ids of all pools when some were last given back.
     kept_ids: u64,
+    /// Time behind the cache of reads and writes that were answered, by tenant.
+    behind_ns: Vec<u64>,
 }
 
 impl Decisions {
@@ -74,6 +76,7 @@ impl Decisions {
             curves: None,
             streams: None,
             kept_ids: 0,
+            behind_ns: Vec::new(),
         }
     }
 
@@ -186,8 +189,16 @@ impl Decisions {
         self.kept_ids = self.cache.ids() as u64;
     }
 
+    /// Time behind the cache of all reads and writes of a tenant, in nanoseconds.
+    pub fn behind_ns(&self, tenant: TenantId) -> u64 {
+        self.behind_ns.get(tenant.index()).copied().unwrap_or_default()
+    }
+
     /// Measures an answer that came at `now_ns`.
     pub fn answered(&mut self, now_ns: u64, answer: &RequestTiming) {
+        let tenants = self.behind_ns.len().max(answer.tenant.index() + 1);
+        self.behind_ns.resize(tenants, 0);
+        self.behind_ns[answer.tenant.index()] += answer.behind_ns;
         let Some(division) = self.division.as_mut().filter(|division| division.is_priced()) else {
             return;
         };

@@ -181,6 +181,11 @@ impl BlockServer {
         Ref::map(self.look(), |state| &state.decisions.cache)
     }
 
+    /// Time that reads and writes of a tenant have waited behind the cache, in nanoseconds.
+    pub fn behind_ns(&self, tenant: TenantId) -> u64 {
+        self.look().decisions.behind_ns(tenant)
+    }
+
     /// Bytes of a block.
     pub fn block_bytes(&self) -> u64 {
         1 << self.look().block_shift
