@@ -45,6 +45,7 @@ __all__ = [
     "info",
     "live",
     "live_calibrate",
+    "live_explain",
     "live_load",
     "mqsim_traces",
     "mrc",
@@ -114,6 +115,14 @@ def live_load(
     settings: Sequence[tuple[str, str]],
     bounds: tuple[int, int],
     speed: float | None,
+) -> str: ...
+def live_explain(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    recordings: Sequence[Path],
+    volume: str,
+    offset_bytes: int,
 ) -> str: ...
 def choices(
     stack: str,

@@ -9,7 +9,7 @@ use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::{Calibration, Overwrite};
 use cachewright_daemon::{
     Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Stopped,
-    offline,
+    explain, offline,
 };
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -24,7 +24,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serve, module)?)?;
     module.add_function(wrap_pyfunction!(live, module)?)?;
     module.add_function(wrap_pyfunction!(live_calibrate, module)?)?;
-    module.add_function(wrap_pyfunction!(live_load, module)?)
+    module.add_function(wrap_pyfunction!(live_load, module)?)?;
+    module.add_function(wrap_pyfunction!(live_explain, module)?)
 }
 
 /// Serves the volumes of a stack until a signal raises `KeyboardInterrupt`; `say` gets what
@@ -141,6 +142,26 @@ fn live_calibrate(
     let answer = py.detach(|| offline::calibrate(stack, &origin, &settings, how));
     let answer = answer.map_err(of_live)?;
     serde_json::to_string(&answer).map_err(|error| RunError::new_err(error.to_string()))
+}
+
+/// The document of what became of a block, by recordings that follow each other: that which holds
+/// a byte of a volume.
+#[pyfunction]
+fn live_explain(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    recordings: Vec<PathBuf>,
+    volume: &str,
+    offset_bytes: u64,
+) -> PyResult<String> {
+    let answer = py.detach(|| {
+        let plan = LivePlan::read(stack, &origin, &settings)?;
+        explain::explain(&plan, &recordings, volume, offset_bytes)
+    });
+    serde_json::to_string(&answer.map_err(of_live)?)
+        .map_err(|error| RunError::new_err(error.to_string()))
 }
 
 /// The document of a load: the traces of a stack's tenants, sent to a server of the stack. `speed`

@@ -58,11 +58,11 @@ class Recorded:
         for _ in range(requests):
             place, block = rng.randrange(2), min(rng.randrange(1, 400), rng.randrange(1, 400))
             kind = rng.choice([READ, READ, WRITE])
-            self._ask(self.clients[place], kind, block * BLOCK)
+            self.ask(self.clients[place], kind, block * BLOCK)
             sent.append((place, kind, block * BLOCK))
         return sent
 
-    def _ask(self, client: socket.socket, kind: int, offset: int) -> None:
+    def ask(self, client: socket.socket, kind: int, offset: int) -> None:
         data = bytes(BLOCK) if kind == WRITE else b""
         client.sendall(struct.pack(">IHHQQI", 0x25609513, 0, kind, 7, offset, BLOCK) + data)
         answer = client.recv(16 + (BLOCK if kind == READ else 0), socket.MSG_WAITALL)

@@ -27,6 +27,7 @@ PROGRAM = "cachewright"
 NOT_RUN = {
     "cachewright serve ": "runs until it is stopped: test_serve.py, docs/tutorials/serve.md",
     "cachewright advise 127.0.0.1": "needs a server that runs: test_estimating.py",
+    "cachewright explain ": "needs a server that has recorded: test_explain.py",
     "cachewright live train ": "needs a server that has recorded: test_retraining.py",
     "cachewright mrc native --policy lru,arc --out results/curves --engine ray --address": "needs "
     "other machines: test_fleets.py runs Ray here",

@@ -23,7 +23,7 @@ from scripts.site.cells import Cell, Output, cells_of, run
 FOLDER = "docs/tutorials"
 # Longest output that a page shows, in lines.
 SHOWN = 40
-FIRST = ("first-trace", "size-a-cache", "goals", "flash", "train", "serve", "fleet")
+FIRST = ("first-trace", "size-a-cache", "goals", "flash", "train", "serve", "slow", "fleet")
 
 
 def sources(root: Path) -> list[Path]:

@@ -71,6 +71,10 @@ COMMANDS = {
         "advise:advise",
         "Report what other policies, partitioners and sizes would have achieved.",
     ),
+    "explain": (
+        "explain:explain",
+        "Report what became of one block of a served volume: admitted, hit, evicted, and why.",
+    ),
     "live": (
         "live:app",
         "Format, check, list, time, write back and repair a server's devices; reload and load it.",

@@ -103,7 +103,7 @@ def loaded(target: str, last_ns: int) -> Iterator[Load]:
 
     Errors: `SpecError` where nothing is recorded, `RunError` when no server answers at an address.
     """
-    path, folder = _places(target)
+    path, folder = places(target)
     stack = load_stack(path)
     tables = _tables(stack)
     with tempfile.TemporaryDirectory(prefix="cachewright-") as scratch:
@@ -180,8 +180,12 @@ def _has_monitor(tables: Mapping[str, Any]) -> bool:
     return isinstance(serve, dict) and isinstance(serve.get("monitor"), str)
 
 
-def _places(target: str) -> tuple[Path, Path | None]:
-    """Return the stack file of a target, and its folder of recordings if there is one."""
+def places(target: str) -> tuple[Path, Path | None]:
+    """Return the stack file of a target, and its folder of recordings if there is one.
+
+    A server that runs finishes its recording under way first. Errors: `SpecError`, and `RunError`
+    when no server answers at an address.
+    """
     if is_stack_path(target):
         path = Path(target)
         tables = _tables(load_stack(path))

@@ -31,6 +31,61 @@ pub struct LiveFormatAnswer {
     pub volumes: Vec<LiveVolume>,
 }
 
+/// The answer of `explain`: what became of one block, as recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The name of the tenant whose volume it is on.
+    pub volume: String,
+    /// Where the block begins there.
+    pub offset_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// The policy of the cache.
+    pub policy: String,
+    /// Its partitioner.
+    pub partition: String,
+    /// The recordings, in the order in which they were made.
+    pub recordings: Vec<String>,
+    /// Requests in them.
+    pub requests: u64,
+    /// Time from the beginning of the first to the last request, ns.
+    pub span_ns: u64,
+    /// Reads and writes of the block.
+    pub accesses: u64,
+    /// Those that found it in the cache.
+    pub hits: u64,
+    /// Whether the cache has it at the end.
+    pub is_cached: bool,
+    /// Whether its backing device has older content then.
+    pub is_dirty: bool,
+    /// What became of it, in the order of time; the first 10,000 events.
+    pub events: Vec<BlockEvent>,
+    /// Later events, which are not listed.
+    pub events_left_out: u64,
+}
+
+/// Something that became of a block, once or several times in a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockEvent {
+    /// Time since the beginning of the first recording, ns.
+    pub time_ns: u64,
+    /// The place of the recording in the list.
+    pub recording: u64,
+    /// What: `read hit`, `write hit`, `admitted by a read`, `admitted by a write`, `read past the
+    /// cache`, `write past the cache`, `evicted`, `evicted and written back`, `written back`,
+    /// `trimmed` or `dropped`.
+    pub event: String,
+    /// How often in a row.
+    pub count: u64,
+    /// Time of the last of them, ns.
+    pub last_ns: u64,
+    /// Why; empty where the event says it.
+    pub why: String,
+}
+
 /// A volume that a set of devices knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveVolume {

@@ -2,7 +2,7 @@
 
 use crate::curves::CurvesAnswer;
 use crate::fleet::{FleetPlanAnswer, StudyAnswer};
-use crate::live::LoadAnswer;
+use crate::live::{ExplainAnswer, LoadAnswer};
 use crate::live::{
     LiveCalibrateAnswer, LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer,
 };
@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 25] = [
+const DOCUMENTS: [(&str, Make); 26] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -33,6 +33,7 @@ const DOCUMENTS: [(&str, Make); 25] = [
     ("plan --fleet", schema_of::<FleetPlanAnswer>),
     ("fleet study", schema_of::<StudyAnswer>),
     ("advise", schema_of::<AdviseAnswer>),
+    ("explain", schema_of::<ExplainAnswer>),
     ("trace info", schema_of::<TraceInfo>),
     ("trace report", schema_of::<WorkloadAnswer>),
     ("characterize", schema_of::<CharacterizeAnswer>),

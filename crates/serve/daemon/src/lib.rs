@@ -9,6 +9,7 @@ mod checking;
 mod devices;
 mod division;
 mod error;
+pub mod explain;
 mod history;
 mod identity;
 pub mod load;

@@ -236,7 +236,7 @@ impl RecordingName {
     }
 
     /// When the recording began.
-    fn unix_ms(self) -> u64 {
+    pub fn unix_ms(self) -> u64 {
         self.0
     }
 

@@ -44,7 +44,7 @@ impl Division {
     }
 
     /// Whether response times are measured.
-    pub(super) fn is_priced(&self) -> bool {
+    pub fn is_priced(&self) -> bool {
         self.is_priced
     }
 
@@ -62,20 +62,25 @@ impl Division {
     }
 
     /// Measures a request that was decided at its time.
-    pub(super) fn request(&mut self, request: &Request) {
+    pub fn request(&mut self, request: &Request) {
         if let Some(meter) = &mut self.meter {
             meter.request(request, request.time.0);
         }
     }
 
     /// Whether an interval ends before what is decided at `time`.
-    pub(super) fn is_due(&self, time: Nanos) -> bool {
+    pub fn is_due(&self, time: Nanos) -> bool {
         self.interval_ns > 0 && time.0 >= self.due_ns
+    }
+
+    /// When the next interval ends.
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
     /// Ends the interval that is due, whose curves are `kept`; returns the division if it changed a
     /// quota.
-    pub(super) fn end_interval<P: Policy>(
+    pub fn end_interval<P: Policy>(
         &mut self,
         engine: &mut Engine<P>,
         left: Left<'_>,

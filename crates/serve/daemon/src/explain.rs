@@ -1,0 +1,576 @@
+//! The life of one block, from recordings: why it came in, and why it left.
+//!
+//! A cache of the same stack, empty at first, decides about all that was recorded, in the order in
+//! which the server did; what becomes of one block is written down. Quotas are those that the
+//! server recorded, and else those that the same partitioner gives. Each miss has the cause that
+//! the cache's own statistics give it ([`cachewright_cache::blame`]). Where the server had begun
+//! before the first recording, what the cache held then is unknown.
+
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use crate::recordings::RecordingName;
+use cachewright_cache::blame::MissCause;
+use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, SequentialStreams, WriteMode};
+use cachewright_live::blocks::Division;
+use cachewright_policy::{FutureSlice, Policy};
+use cachewright_result::document::Written;
+use cachewright_result::live::{BlockEvent, ExplainAnswer};
+use cachewright_trace::{Batch, DivisionRow, Divisions, OpenOptions, divisions_path, open};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+/// Requests read at a time.
+const BATCH: usize = 8192;
+/// Events that are kept, from the first.
+const MOST_EVENTS: usize = 10_000;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Explains the block of a volume that holds a byte. `recordings` follow each other. Errors: no
+/// recording, one that cannot be read or is of other volumes or blocks; a volume that the stack
+/// does not have.
+pub fn explain(
+    plan: &LivePlan,
+    recordings: &[PathBuf],
+    volume: &str,
+    offset_bytes: u64,
+) -> Result<ExplainAnswer, LiveError> {
+    if recordings.is_empty() {
+        return Err(plan.refuse("found no recording, expected one or more"));
+    }
+    let names = || plan.volumes.iter().map(|volume| volume.name.as_str());
+    let tenant = names().position(|name| name == volume).ok_or_else(|| {
+        let known: Vec<&str> = names().collect();
+        plan.refuse(format!("found no volume `{volume}`, expected one of {}", known.join(", ")))
+    })?;
+    let mut block = ExplainedBlock::new(plan, tenant, offset_bytes)?;
+    let mut begin_ns = 0;
+    for (place, path) in recordings.iter().enumerate() {
+        // A recording begins at a time 0 of its own; its name says when that was.
+        let named = [&recordings[0], path].map(|path| began_ms(path));
+        if let [Some(first), Some(own)] = named {
+            begin_ns = block.last_ns.max(own.saturating_sub(first).saturating_mul(NS_PER_MS));
+        }
+        let mut recording = Recorded::open(path, plan)?;
+        block.begin(place, begin_ns, recording.has_divisions);
+        while let Some(request) = recording.next()? {
+            let time = Nanos(begin_ns.saturating_add(request.time.0));
+            while let Some(row) = recording.division_before(request.time) {
+                block.divide(begin_ns.saturating_add(row.time_ns), row.quotas);
+            }
+            block.divide_due(time);
+            block.request(&Request { time, ..request });
+        }
+        begin_ns = block.last_ns + 1;
+    }
+    Ok(block.answer(plan, recordings, volume))
+}
+
+/// When a recording of this name began, in milliseconds since 1970.
+fn began_ms(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str().and_then(RecordingName::parse).map(RecordingName::unix_ms)
+}
+
+/// A recording that is read.
+struct Recorded {
+    path: PathBuf,
+    reader: Box<dyn cachewright_trace::TraceReader>,
+    batch: Batch,
+    read: usize,
+    /// The tenant of each volume; nothing for one that the stack does not have.
+    tenants: Vec<Option<TenantId>>,
+    names: Vec<String>,
+    has_divisions: bool,
+    divisions: VecDeque<DivisionRow>,
+}
+
+impl Recorded {
+    /// Errors: it cannot be read; divisions beside it are of another cache.
+    fn open(path: &Path, plan: &LivePlan) -> Result<Recorded, LiveError> {
+        let words = |error: cachewright_trace::TraceError| LiveError::Refused(error.to_string());
+        let reader = open(path, &OpenOptions::default()).map_err(words)?;
+        let beside = divisions_path(path);
+        let mut divisions = VecDeque::new();
+        let has_divisions = beside.exists();
+        if has_divisions {
+            let found = Divisions::read(&beside).map_err(words)?;
+            let names = plan.volumes.iter().map(|volume| &volume.name);
+            if !names.eq(&found.head.tenants) || found.head.block_bytes != plan.block_bytes() {
+                return Err(LiveError::Refused(format!(
+                    "{}: found divisions of {} in blocks of {}, expected the tenants and blocks of \
+                     the stack file",
+                    beside.display(),
+                    found.head.tenants.join(", "),
+                    Bytes(found.head.block_bytes)
+                )));
+            }
+            divisions = found.rows.into();
+        }
+        let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
+        let (batch, tenants) = (Batch::default(), Vec::new());
+        Ok(Recorded {
+            path: path.to_owned(),
+            reader,
+            batch,
+            read: 0,
+            tenants,
+            names,
+            has_divisions,
+            divisions,
+        })
+    }
+
+    /// The next request; nothing at the end. Errors: it cannot be read on, or its volume is none of
+    /// the stack's.
+    fn next(&mut self) -> Result<Option<Request>, LiveError> {
+        if self.read == self.batch.len() {
+            self.batch.clear();
+            self.read = 0;
+            let found = self.reader.read(&mut self.batch, BATCH);
+            if found.map_err(|error| LiveError::Refused(error.to_string()))? == 0 {
+                return Ok(None);
+            }
+            let place = |volume: &String| self.names.iter().position(|name| name == volume);
+            let tenant = |volume: &String| place(volume).map(|place| TenantId(place as u16));
+            self.tenants = self.reader.volumes().iter().map(tenant).collect();
+        }
+        let at = self.read;
+        self.read += 1;
+        let volume = self.batch.volume[at] as usize;
+        let tenant = self.tenants.get(volume).copied().flatten().ok_or_else(|| {
+            let found = self.reader.volumes().get(volume).cloned().unwrap_or_default();
+            LiveError::Refused(format!(
+                "{}: found requests of the volume `{found}`, expected the volumes of the stack \
+                 file: {}",
+                self.path.display(),
+                self.names.join(", ")
+            ))
+        })?;
+        Ok(Some(Request {
+            time: Nanos(self.batch.time_ns[at]),
+            offset: Bytes(self.batch.offset_bytes[at]),
+            length: Bytes(self.batch.length_bytes[at]),
+            op: self.batch.op[at],
+            tenant,
+        }))
+    }
+
+    /// The next division that holds before a request of this time.
+    fn division_before(&mut self, time: Nanos) -> Option<DivisionRow> {
+        self.divisions.pop_front_if(|row| row.time_ns <= time.0)
+    }
+}
+
+/// A block, in a cache that decides about all that was recorded.
+struct ExplainedBlock {
+    cache: Cache<Box<dyn Policy>>,
+    streams: Option<SequentialStreams>,
+    /// Divides the cache where divisions were not recorded.
+    division: Option<Division>,
+    plan: Plan,
+    tenant: TenantId,
+    number: u64,
+    block_shift: u32,
+    names: Vec<String>,
+    last_ns: u64,
+    requests: u64,
+    accesses: u64,
+    hits: u64,
+    recording: usize,
+    events: Vec<BlockEvent>,
+    left_out: u64,
+}
+
+impl ExplainedBlock {
+    /// Errors: those of an empty cache.
+    fn new(plan: &LivePlan, tenant: usize, offset_bytes: u64) -> Result<ExplainedBlock, LiveError> {
+        let shift = plan.block_bytes().trailing_zeros();
+        let ahead = plan.ahead()?;
+        let quotas = plan.quotas(&ahead, &[])?;
+        let mut engine: Engine<Box<dyn Policy>> = plan.engine(plan.volumes.len(), &quotas);
+        engine.explain_misses(plan.capacity_blocks, false, false);
+        Ok(ExplainedBlock {
+            cache: Cache::new(engine, shift),
+            streams: plan.cutoff().map(SequentialStreams::new),
+            division: plan.division(&ahead, &[])?.filter(|division| !division.is_priced()),
+            plan: Plan::default(),
+            tenant: TenantId(tenant as u16),
+            number: offset_bytes >> shift,
+            block_shift: shift,
+            names: plan.volumes.iter().map(|volume| volume.name.clone()).collect(),
+            last_ns: 0,
+            requests: 0,
+            accesses: 0,
+            hits: 0,
+            recording: 0,
+            events: Vec::new(),
+            left_out: 0,
+        })
+    }
+
+    fn begin(&mut self, recording: usize, begin_ns: u64, is_divided: bool) {
+        self.recording = recording;
+        if is_divided {
+            self.division = None;
+        }
+        self.last_ns = self.last_ns.max(begin_ns);
+    }
+
+    fn is_cached(&self) -> bool {
+        self.cache.contains(self.tenant, self.number)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.cache.is_dirty(self.tenant, self.number)
+    }
+
+    /// The server divided the cache anew.
+    fn divide(&mut self, time_ns: u64, quotas: Vec<u32>) {
+        self.divided(time_ns, |cache, plan| {
+            cache.set_quotas(&Quotas::PerTenant(quotas), plan);
+        });
+    }
+
+    /// Divides the cache as often as the partitioner does before a request of this time, where the
+    /// server's divisions are not known. One that needs times of answers cannot.
+    fn divide_due(&mut self, time: Nanos) {
+        let Some(mut division) = self.division.take() else { return };
+        while division.is_due(time) {
+            self.divided(division.due_ns(), |cache, plan| {
+                cache.control(plan, |engine, left| {
+                    division.end_interval(engine, left, None);
+                });
+            });
+        }
+        self.division = Some(division);
+    }
+
+    /// Lets a division change the quotas.
+    fn divided(
+        &mut self,
+        time_ns: u64,
+        change: impl FnOnce(&mut Cache<Box<dyn Policy>>, &mut Plan),
+    ) {
+        let before = self.cache.engine().quota(self.tenant);
+        let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
+        change(&mut self.cache, &mut self.plan);
+        if was_cached && !self.is_cached() {
+            let bytes = |blocks: u32| Bytes(u64::from(blocks) << self.block_shift);
+            let (old, new) = (bytes(before), bytes(self.cache.engine().quota(self.tenant)));
+            let own = &self.names[self.tenant.index()];
+            let why = format!("a division gave {own} {new} instead of {old}");
+            self.left(time_ns, was_dirty, why);
+        }
+    }
+
+    /// A request was decided.
+    fn request(&mut self, request: &Request) {
+        self.last_ns = self.last_ns.max(request.time.0);
+        self.requests += 1;
+        self.division.iter_mut().for_each(|division| division.request(request));
+        let time_ns = request.time.0;
+        let touches = request.tenant == self.tenant
+            && block_numbers(request.offset.0, request.length.0, self.block_shift)
+                .contains(&self.number);
+        let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
+        let cause = (touches && !was_cached).then(|| self.cause()).flatten();
+        let is_cut_off = self.streams.as_mut().is_some_and(|found| found.cuts_off_next(request));
+        match is_cut_off {
+            true => self.cache.on_cut_off(request, FutureSlice::None, &mut self.plan),
+            false => self.cache.on(request, &mut self.plan),
+        }
+        let is_access = matches!(request.op, Op::Read | Op::Write);
+        if touches && is_access {
+            self.accessed(request, was_cached, cause, is_cut_off);
+        } else if touches && was_cached && !self.is_cached() {
+            self.note(time_ns, "trimmed", String::new());
+        }
+        if was_cached && !self.is_cached() && !touches {
+            let why = self.displaced_by(request);
+            self.left(time_ns, was_dirty, why);
+        }
+        if is_access {
+            self.background(time_ns, request.tenant);
+        }
+    }
+
+    /// The block was read or written.
+    fn accessed(
+        &mut self,
+        request: &Request,
+        was_cached: bool,
+        cause: Option<MissCause>,
+        is_cut_off: bool,
+    ) {
+        let time_ns = request.time.0;
+        let writes = request.op == Op::Write;
+        let op = if writes { "write" } else { "read" };
+        self.accesses += 1;
+        let missed =
+            cause.map_or(String::new(), |cause| format!("missed: {}", self.cause_in_words(cause)));
+        match (was_cached, self.is_cached()) {
+            (true, true) => {
+                self.hits += 1;
+                self.note(time_ns, &format!("{op} hit"), String::new());
+            }
+            (true, false) if writes && self.cache.engine().mode() == WriteMode::ReadOnly => {
+                self.note(time_ns, "dropped", "a write went past the cache".to_owned());
+            }
+            (true, false) => {
+                self.hits += 1;
+                self.note(time_ns, &format!("{op} hit"), String::new());
+                let why = "later blocks of the same request took its space".to_owned();
+                self.note(time_ns, "evicted", why);
+            }
+            (false, true) => self.note(time_ns, &format!("admitted by a {op}"), missed),
+            (false, false) => {
+                let why = match () {
+                    () if is_cut_off => "it belongs to a long sequential stream",
+                    () if writes && self.cache.engine().mode() == WriteMode::WriteAround => {
+                        "writes go past the cache"
+                    }
+                    () if writes && self.cache.engine().mode() == WriteMode::ReadOnly => {
+                        "writes go past the cache"
+                    }
+                    () => "the policy did not admit it",
+                };
+                let both = format!("{missed}; {why}");
+                self.note(time_ns, &format!("{op} past the cache"), both);
+            }
+        }
+    }
+
+    /// What the policy does behind a request of a tenant.
+    fn background(&mut self, time_ns: u64, tenant: TenantId) {
+        let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
+        self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut self.plan);
+        if was_cached && !self.is_cached() {
+            self.left(time_ns, was_dirty, "the policy gave it up".to_owned());
+        } else if was_dirty && !self.is_dirty() {
+            let own = |step: &Move| {
+                matches!(step, Move::Clean(found)
+                    if found.tenant == self.tenant && found.number == self.number)
+            };
+            if self.plan.moves.iter().any(own) {
+                self.note(time_ns, "written back", "the policy keeps it, clean".to_owned());
+            }
+        }
+    }
+
+    /// Why the block would miss now.
+    fn cause(&self) -> Option<MissCause> {
+        let pool = self.cache.engine().pool_of(self.tenant);
+        match self.cache.id_of(self.tenant, self.number) {
+            Some(id) => self.cache.engine().cause_of_miss(pool, id),
+            None => Some(MissCause::FirstUse),
+        }
+    }
+
+    fn cause_in_words(&self, cause: MissCause) -> String {
+        let own = &self.names[self.tenant.index()];
+        match cause {
+            MissCause::FirstUse => "not used before in the recordings".to_owned(),
+            MissCause::Trimmed => "trimmed since its last use".to_owned(),
+            MissCause::Lost => "its copy was lost".to_owned(),
+            MissCause::Restart => "a restart did not keep it".to_owned(),
+            MissCause::Bypassed => "its last use was kept out of the cache".to_owned(),
+            MissCause::Policy => {
+                format!("an lru of the blocks that {own} holds would have it; the policy has not")
+            }
+            MissCause::Quota => format!("the quota of {own} is too small"),
+            MissCause::Division => format!("a division had taken space from {own}"),
+            MissCause::PushedOutBy(by) => {
+                format!("{} had the space", self.names[by.index()])
+            }
+            MissCause::Capacity | MissCause::Beyond => {
+                "not even an lru of the whole cache would have it".to_owned()
+            }
+        }
+    }
+
+    /// Why the block left when a request was decided that is not about it.
+    fn displaced_by(&self, request: &Request) -> String {
+        let by = &self.names[request.tenant.index()];
+        let op = if request.op == Op::Write { "written" } else { "read" };
+        let (own, engine) = (&self.names[self.tenant.index()], self.cache.engine());
+        let number = request.offset.0 >> self.block_shift << self.block_shift;
+        let place = format!("for what {by} has {op} at {number}");
+        if !engine.has_quota(self.tenant) {
+            return place;
+        }
+        let quota = Bytes(u64::from(engine.quota(self.tenant)) << self.block_shift);
+        format!("{place}; {own} has all of its {quota}")
+    }
+
+    /// The block has left the cache.
+    fn left(&mut self, time_ns: u64, was_dirty: bool, why: String) {
+        self.note(time_ns, if was_dirty { "evicted and written back" } else { "evicted" }, why);
+    }
+
+    /// Notes an event; one like that before counts there.
+    fn note(&mut self, time_ns: u64, event: &str, why: String) {
+        if let Some(last) = self.events.last_mut()
+            && last.event == event
+            && last.why == why
+            && last.recording == self.recording as u64
+        {
+            last.count += 1;
+            last.last_ns = time_ns;
+            return;
+        }
+        if self.events.len() == MOST_EVENTS {
+            self.left_out += 1;
+            return;
+        }
+        let (recording, event) = (self.recording as u64, event.to_owned());
+        self.events.push(BlockEvent { time_ns, recording, event, count: 1, last_ns: time_ns, why });
+    }
+
+    fn answer(self, plan: &LivePlan, recordings: &[PathBuf], volume: &str) -> ExplainAnswer {
+        let [policy, partition, _] = plan.schemes().map(str::to_owned);
+        let (is_cached, is_dirty) = (self.is_cached(), self.is_dirty());
+        ExplainAnswer {
+            written: Written::here(),
+            volume: volume.to_owned(),
+            offset_bytes: self.number << self.block_shift,
+            block_bytes: plan.block_bytes(),
+            policy,
+            partition,
+            recordings: recordings.iter().map(|path| path.display().to_string()).collect(),
+            requests: self.requests,
+            span_ns: self.last_ns,
+            accesses: self.accesses,
+            hits: self.hits,
+            is_cached,
+            is_dirty,
+            events: self.events,
+            events_left_out: self.left_out,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use cachewright_trace::{DivisionsHead, Record, create_writer};
+    use std::collections::BTreeMap;
+
+    const BLOCK: u64 = 4096;
+
+    fn plan(cache: &str) -> LivePlan {
+        let text = format!(
+            "[cache]\ncapacity = \"12KiB\"\npolicy = \"lru\"\n{cache}\n[serve]\ndevices = \
+             [\"one.img\"]\n[[tenant]]\nname = \"a\"\nbacking = \"a.img\"\n[[tenant]]\nname = \
+             \"b\"\nbacking = \"b.img\"\n"
+        );
+        LivePlan::read(&text, Path::new("stack.toml"), &[]).unwrap()
+    }
+
+    /// A recording of requests (time, tenant, op, block), each of one block.
+    fn record(path: &Path, requests: &[(u64, u32, Op, u64)]) {
+        let mut batch = Batch::default();
+        for (time_ns, volume, op, block) in requests.iter().copied() {
+            let (offset_bytes, length_bytes) = (block * BLOCK, BLOCK);
+            batch.push(Record { time_ns, offset_bytes, length_bytes, op, volume });
+        }
+        let names = ["a", "b"].map(str::to_owned);
+        let mut writer = create_writer("parquet", path, &BTreeMap::new()).unwrap();
+        writer.write(&batch, &names).unwrap();
+        writer.finish().unwrap();
+    }
+
+    fn events(answer: &ExplainAnswer) -> Vec<(u64, &str, u64, &str)> {
+        let event = |one: &BlockEvent| (one.time_ns, one.count);
+        let events = answer.events.iter();
+        events
+            .map(|one| (event(one).0, one.event.as_str(), event(one).1, one.why.as_str()))
+            .collect()
+    }
+
+    /// Three blocks under lru for both tenants; block 1 of tenant a. Newest first:
+    ///
+    /// | time | request | cache |
+    /// |---|---|---|
+    /// | 1 to 3 | a reads, reads, writes 1 | a1, dirty |
+    /// | 4 to 6 | b reads 1, 2, 3 | b3 b2 b1: a1 leaves for b3 |
+    /// | 7 | a reads 1 | a1 b3 b2: an lru of three blocks for a alone would have it |
+    /// | 8 | a trims 1 | b3 b2 |
+    /// | 9 | a reads 1 | a1 b3 b2 |
+    #[test]
+    fn each_event_of_a_block_has_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] =
+            ["first.parquet", "second.parquet"].map(|name| folder.path().join(name));
+        let (read, write, trim) = (Op::Read, Op::Write, Op::Trim);
+        record(&first, &[(1, 0, read, 1), (2, 0, read, 1), (3, 0, write, 1), (4, 1, read, 1)]);
+        let rest =
+            [(0, 1, read, 2), (1, 1, read, 3), (2, 0, read, 1), (3, 0, trim, 1), (4, 0, read, 1)];
+        record(&second, &rest);
+        let plan = plan("");
+        let recordings = [first, second];
+        let answer = explain(&plan, &recordings, "a", BLOCK + 17).unwrap();
+        assert_eq!(
+            events(&answer),
+            [
+                (1, "admitted by a read", 1, "missed: not used before in the recordings"),
+                (2, "read hit", 1, ""),
+                (3, "write hit", 1, ""),
+                (6, "evicted and written back", 1, "for what b has read at 12288"),
+                (7, "admitted by a read", 1, "missed: b had the space"),
+                (8, "trimmed", 1, ""),
+                (9, "admitted by a read", 1, "missed: trimmed since its last use"),
+            ]
+        );
+        assert_eq!((answer.offset_bytes, answer.requests), (BLOCK, 9));
+        assert_eq!((answer.accesses, answer.hits), (5, 2));
+        assert!(answer.is_cached && !answer.is_dirty);
+        let other = explain(&plan, &recordings, "b", 40 * BLOCK).unwrap();
+        assert_eq!((other.accesses, other.events.len()), (0, 0));
+    }
+
+    /// Each tenant has a quota of its own; at time 3 the server gave a one block instead of two.
+    #[test]
+    fn a_recorded_division_is_named_where_it_takes_a_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("served.parquet");
+        record(&path, &[(1, 0, Op::Read, 1), (2, 0, Op::Read, 2), (4, 0, Op::Read, 1)]);
+        let head = |tenants: [&str; 2]| DivisionsHead {
+            partition: "hull".to_owned(),
+            interval_ns: 3,
+            block_bytes: BLOCK,
+            capacity_blocks: 3,
+            tenants: tenants.map(str::to_owned).into(),
+        };
+        let row = |time_ns, quotas: [u32; 2]| DivisionRow { time_ns, quotas: quotas.into() };
+        let rows = vec![row(0, [2, 1]), row(3, [1, 2])];
+        let divisions = Divisions { head: head(["a", "b"]), rows: rows.clone() };
+        divisions.write(&divisions_path(&path)).unwrap();
+        let plan = plan("partition = \"equal\"");
+        let answer = explain(&plan, std::slice::from_ref(&path), "a", BLOCK).unwrap();
+        assert_eq!(
+            events(&answer)[1..],
+            [
+                (3, "evicted", 1, "a division gave a 4KiB instead of 8KiB"),
+                (4, "admitted by a read", 1, "missed: a division had taken space from a"),
+            ]
+        );
+        let other = Divisions { head: head(["a", "c"]), rows };
+        other.write(&divisions_path(&path)).unwrap();
+        let error = explain(&plan, &[path], "a", BLOCK).unwrap_err().to_string();
+        assert!(error.contains("found divisions of a, c in blocks of 4KiB, expected"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_explained_is_refused() {
+        let plan = plan("");
+        let missing = PathBuf::from("none.parquet");
+        let error = |recordings: &[PathBuf], volume: &str| {
+            explain(&plan, recordings, volume, 0).unwrap_err().to_string()
+        };
+        assert!(error(&[], "a").contains("found no recording, expected one or more"));
+        let text = error(std::slice::from_ref(&missing), "c");
+        assert!(text.contains("found no volume `c`, expected one of a, b"), "{text}");
+        assert!(error(&[missing], "a").contains("none.parquet"));
+    }
+}
