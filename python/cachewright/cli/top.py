@@ -23,6 +23,7 @@ from cachewright.answers import (
     RecentRequests,
     RequestStatus,
     TenantStatus,
+    TrialStatus,
 )
 from cachewright.cli import options, output
 from cachewright.live import watching
@@ -100,6 +101,8 @@ def _screen(status: LiveStatus) -> None:
         f"{words.fixed(log.write_amplification, 3)}"
         + (f"; it has failed: {log.failed}" if log.failed else "")
     )
+    if status.trial and status.trial.accesses:
+        output.say(_trial(status.policy, status.trial))
     for tenant in status.tenants:
         if tenant.state in TROUBLE:
             output.say(f"{tenant.name}: {TROUBLE[tenant.state]}")
@@ -110,6 +113,18 @@ def _screen(status: LiveStatus) -> None:
     for tenant in status.tenants:
         if tenant.goal and tenant.goal.bound_by:
             output.say(_bound(tenant, tenant.goal))
+
+
+def _trial(policy: str, trial: TrialStatus) -> str:
+    """Return what a policy on trial hits beside the one that decides."""
+    tried = words.ratio(trial.trial_hits / trial.accesses)
+    present = words.ratio(trial.present_hits / trial.accesses)
+    kind = "before" if trial.was_replaced else "on trial"
+    return (
+        f"{kind}: {trial.policy} hits {tried}, {policy} {present}, of "
+        f"{words.counted(trial.accesses, 'sampled read')} and writes in "
+        f"{words.clock(trial.seconds)}"
+    )
 
 
 def _bound(tenant: TenantStatus, goal: GoalStatus) -> str:

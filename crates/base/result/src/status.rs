@@ -52,6 +52,8 @@ pub struct LiveStatus {
     pub log: LogStatus,
     /// Recordings of what is decided; null where the stack asks for none.
     pub recordings: Option<RecordingStatus>,
+    /// The policy that is tried; null without one.
+    pub trial: Option<TrialStatus>,
     /// The tenants, in the order of the stack file.
     pub tenants: Vec<TenantStatus>,
 }
@@ -112,6 +114,25 @@ pub struct LogStatus {
     pub stranded: u64,
     /// Cached blocks that requests have read from memory (`serve.memory`).
     pub memory_reads: u64,
+}
+
+/// A policy that is tried beside the one that decides, both in miniature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialStatus {
+    /// The policy on trial.
+    pub policy: String,
+    /// Whether it decided before, and the one that decides now is judged beside it.
+    pub was_replaced: bool,
+    /// Seconds since the trial began.
+    pub seconds: f64,
+    /// One block of so many is looked at.
+    pub sampled_of: u64,
+    /// Reads and writes of sampled blocks.
+    pub accesses: u64,
+    /// Those that the policy which decides has hit, in miniature.
+    pub present_hits: u64,
+    /// Those that the policy on trial has hit.
+    pub trial_hits: u64,
 }
 
 /// A tenant of a live server.

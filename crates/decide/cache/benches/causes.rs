@@ -4,15 +4,21 @@
 //! `cargo test` the same code runs with a hundredth of the accesses. Three tenants share a cache of
 //! a tenth of their blocks. `engine` is an engine with dense ids, as in a replay; `cache` finds
 //! blocks by address, as a machine does. Each is run without causes, with those of a sample and
-//! with all, one right after the other, so that their ratios hold on a busy machine. `ROUNDS` in
-//! the environment is how often. Units: millions of accesses per second of the thread's processor
-//! time without causes, and the ratio to that with them; median of the rounds.
+//! with all, and the cache with those of a sample of addresses as in a server (`served`), one right
+//! after the other, so that their ratios hold on a busy machine. `ROUNDS` in the environment is how
+//! often. Units: millions of accesses per second of the thread's processor time without causes, and
+//! the ratio to that with them; median of the rounds. Behind them the longest access of a served
+//! cache without causes and with them, in microseconds of real time: the least of the rounds.
+//! `trial` is the rate of a cache with a trial of `s3-fifo` over that without, and `replaced` the
+//! time in which a million cached blocks go over to `s3-fifo`, in milliseconds.
 
-use cachewright_cache::{BlockAccess, Cache, Engine, Plan, Quotas, WriteMode};
-use cachewright_policy::{Future, PolicyVisitor, Registered, visit};
+use cachewright_cache::{BlockAccess, Cache, Engine, Plan, PolicyTrial, Quotas, WriteMode};
+use cachewright_policy::s3_fifo::S3Fifo;
+use cachewright_policy::{Future, Policy, PolicyVisitor, Registered, visit};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
+use std::time::Instant;
 
 const TENANTS: u16 = 3;
 const POLICIES: [&str; 4] = ["lru", "arc", "s3-fifo", "rc-x"];
@@ -27,23 +33,43 @@ fn main() -> Result<(), Box<dyn Error>> {
         arguments.iter().filter(|name| !name.starts_with("--")).map(String::as_str).collect();
     let policies = if named.is_empty() { POLICIES.to_vec() } else { named };
     let stream = Stream::new(4_000_000 / scale, 1_000_000 / scale as u32);
-    println!("| policy | engine, M/s | sampled | all | cache, M/s | sampled | all |");
-    println!("|---|--:|--:|--:|--:|--:|--:|");
+    println!(
+        "| policy | engine, M/s | sampled | all | cache, M/s | sampled | all | served | longest, us \
+         | served | trial | replaced, ms |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for policy in policies {
         let mut cells = String::new();
+        let mut tried = Vec::new();
         for addressed in [false, true] {
-            let mut runs: [Vec<f64>; 3] = Default::default();
+            let mut runs: [Vec<f64>; 4] = Default::default();
             for _ in 0..rounds {
                 let rate =
                     |explains| visit(policy, &[], Timed { stream: &stream, explains, addressed });
                 let without = rate(Explains::Nothing)?;
                 let ratio = |explains| Ok::<f64, Box<dyn Error>>(rate(explains)? / without);
-                let values = [without, ratio(Explains::Sample)?, ratio(Explains::All)?];
+                let served = if addressed { ratio(Explains::Served)? } else { 1.0 };
+                if addressed {
+                    tried.push(ratio(Explains::Trial)?);
+                }
+                let values = [without, ratio(Explains::Sample)?, ratio(Explains::All)?, served];
                 runs.iter_mut().zip(values).for_each(|(runs, value)| runs.push(value));
             }
-            let [without, sample, all] = runs.map(median);
+            let [without, sample, all, served] = runs.map(median);
             cells += &format!(" {without:.1} | {sample:.3} | {all:.2} |");
+            if addressed {
+                cells += &format!(" {served:.3} |");
+            }
         }
+        for explains in [Explains::Nothing, Explains::Served] {
+            let longest = |_| visit(policy, &[], Longest { stream: &stream, explains });
+            let found: Result<Vec<f64>, _> = (0..rounds).map(longest).collect();
+            let least = found?.into_iter().reduce(f64::min).unwrap_or_default();
+            cells += &format!(" {least:.0} |");
+        }
+        let replaced = (0..rounds).map(|_| visit(policy, &[], Replaced(1_000_000 / scale as u32)));
+        let replaced: Result<Vec<f64>, _> = replaced.collect();
+        cells += &format!(" {:.3} | {:.0} |", median(tried), median(replaced?));
         println!("| {policy} |{cells}");
     }
     Ok(())
@@ -80,6 +106,80 @@ enum Explains {
     Nothing,
     Sample,
     All,
+    /// Those of a sample of addresses.
+    Served,
+    /// None, and another policy is tried on a sample.
+    Trial,
+}
+
+impl Explains {
+    /// An engine for all tenants that explains so.
+    fn engine<P: Registered>(self, whole_blocks: u32, settings: &P::Settings) -> Engine<P> {
+        let make = |_, capacity| P::new(capacity, settings, Seed(1));
+        let quotas = Quotas::Shared(whole_blocks);
+        let mut engine = Engine::new(usize::from(TENANTS), &quotas, WriteMode::WriteBack, make);
+        match self {
+            Explains::Nothing | Explains::Trial => {}
+            Explains::Served => engine.explain_misses_by_address(whole_blocks),
+            _ => engine.explain_misses(whole_blocks, self == Explains::Sample, false),
+        }
+        engine
+    }
+}
+
+/// Runs the stream through a cache that finds blocks by address, and returns its longest access.
+struct Longest<'a> {
+    stream: &'a Stream,
+    explains: Explains,
+}
+
+impl PolicyVisitor for Longest<'_> {
+    type Output = f64;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
+        let Stream { accesses, blocks } = self.stream;
+        let mut cache = Cache::new(self.explains.engine::<P>(blocks / 10, &settings), 12);
+        cache.reserve();
+        let mut plan = Plan::default();
+        let took = |(tenant, block): &(u16, u32)| {
+            let request = read(TenantId(*tenant), *block);
+            let begin = Instant::now();
+            cache.on(&request, &mut plan);
+            begin.elapsed().as_secs_f64() * 1e6
+        };
+        accesses.iter().map(took).fold(0.0, f64::max)
+    }
+}
+
+/// How long so many cached blocks take to go over to another policy, in milliseconds.
+struct Replaced(u32);
+
+impl PolicyVisitor for Replaced {
+    type Output = f64;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
+        let make =
+            |_, capacity| -> Box<dyn Policy> { Box::new(P::new(capacity, &settings, Seed(1))) };
+        let quotas = Quotas::Shared(self.0);
+        let engine = Engine::new(1, &quotas, WriteMode::WriteBack, make);
+        let mut cache = Cache::new(engine, 12);
+        cache.reserve();
+        let mut plan = Plan::default();
+        // Twice, for policies that keep a block at its second use.
+        for block in (0..self.0).chain(0..self.0) {
+            cache.on(&read(TenantId(0), block), &mut plan);
+        }
+        let begin = Instant::now();
+        cache.replace_policies(&mut plan, |_, capacity| {
+            Box::new(S3Fifo::new(capacity, &Default::default(), Seed(1)))
+        });
+        begin.elapsed().as_secs_f64() * 1e3
+    }
+}
+
+fn read(tenant: TenantId, block: u32) -> Request {
+    let (offset, length) = (Bytes(u64::from(block) << 12), Bytes(4096));
+    Request { time: Nanos(0), offset, length, op: Op::Read, tenant }
 }
 
 /// Runs the stream through a cache, and returns its rate.
@@ -95,23 +195,29 @@ impl PolicyVisitor for Timed<'_> {
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
         let Stream { accesses, blocks } = self.stream;
         let whole_blocks = blocks / 10;
-        let make = |_, capacity| P::new(capacity, &settings, Seed(1));
-        let quotas = Quotas::Shared(whole_blocks);
-        let mut engine = Engine::new(usize::from(TENANTS), &quotas, WriteMode::WriteBack, make);
-        if self.explains != Explains::Nothing {
-            engine.explain_misses(whole_blocks, self.explains == Explains::Sample, false);
-        }
+        let mut engine = self.explains.engine::<P>(whole_blocks, &settings);
         if self.addressed {
             let mut cache = Cache::new(engine, 12);
             let mut plan = Plan::default();
-            return rate(accesses, |tenant, block| {
-                let request = Request {
-                    time: Nanos(0),
-                    offset: Bytes(u64::from(block) << 12),
-                    length: Bytes(4096),
-                    op: Op::Read,
-                    tenant,
+            let mut trial = (self.explains == Explains::Trial).then(|| {
+                let boxed = |_: usize, capacity| -> Box<dyn Policy> {
+                    Box::new(P::new(capacity, &settings, Seed(1)))
                 };
+                let other = |_: usize, capacity| -> Box<dyn Policy> {
+                    Box::new(S3Fifo::new(capacity, &Default::default(), Seed(1)))
+                };
+                let tenants = usize::from(TENANTS);
+                let beside = Engine::new(
+                    tenants,
+                    &Quotas::Shared(whole_blocks),
+                    cache.engine().mode(),
+                    boxed,
+                );
+                PolicyTrial::new(&beside, tenants, 12, &mut { boxed }, &mut { other })
+            });
+            return rate(accesses, |tenant, block| {
+                let request = read(tenant, block);
+                trial.iter_mut().for_each(|trial| trial.request(&request));
                 cache.on(&request, &mut plan);
             });
         }

@@ -496,6 +496,27 @@ impl<P: Policy> Engine<P> {
         self.dividing(index, left, |pools, left| pools.resize(index, capacity_blocks, left));
     }
 
+    /// Puts another policy in the place of a pool's: an empty one of the same capacity, with room
+    /// for the ids of the pool. It is given the cached blocks in the order in which the old one
+    /// would evict them; those that it does not keep are given to `left` as by [`Engine::resize`].
+    pub fn replace_policy(
+        &mut self,
+        pool: usize,
+        policy: P,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let mut gone = Vec::new();
+        self.pools.replace_policy(pool, policy, &mut |pool, block, dirty| {
+            gone.push(block);
+            left(pool, block, dirty);
+        });
+        if let Some(blame) = &mut self.blame {
+            for block in gone {
+                blame.taken(TenantId(self.pools[pool].owner_of(block)), Reason::Policy);
+            }
+        }
+    }
+
     /// Counters of one tenant so far.
     pub fn counts(&self, tenant: TenantId) -> &Counts {
         self.pools.counters().counts(tenant)

@@ -220,6 +220,31 @@ impl<P: Policy> Pools<P> {
         self.evict(index, evicted, left);
     }
 
+    /// Puts another policy, empty and of the same capacity, in the place of a pool's. It is given
+    /// the cached blocks in the order in which the old one would evict them; those that it does not
+    /// keep are given to `left`.
+    pub(crate) fn replace_policy(
+        &mut self,
+        index: usize,
+        mut policy: P,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let pool = &mut self.pools[index];
+        debug_assert_eq!(policy.capacity(), pool.policy.capacity(), "as many blocks as before");
+        let mut cached = Vec::new();
+        pool.policy.resize(0, &mut cached);
+        let mut gone = Vec::new();
+        for block in cached {
+            match policy.adopt(block, pool.is_dirty(block)) {
+                Verdict::Hit | Verdict::Admit { evicted: None } => {}
+                Verdict::Admit { evicted: Some(evicted) } => gone.push(evicted),
+                Verdict::Bypass => gone.push(block),
+            }
+        }
+        pool.policy = policy;
+        self.evict(index, gone, left);
+    }
+
     /// The next background operation of a pool's policy, and whether the block that it names first
     /// is dirty.
     #[inline(always)]

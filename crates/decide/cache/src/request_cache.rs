@@ -133,6 +133,21 @@ impl<P: Policy> Cache<P> {
         self.release_all(plan);
     }
 
+    /// Puts other policies in the place of those of all pools; `make` builds one of a given capacity
+    /// for the pool of that index. The blocks stay, but for those that the new policies do not
+    /// keep: their write-backs and drops replace what `plan` held. See [`Engine::replace_policy`].
+    pub fn replace_policies(&mut self, plan: &mut Plan, mut make: impl FnMut(usize, u32) -> P) {
+        let ids: Vec<usize> = self.indexes.iter().map(SparseIndex::ids).collect();
+        self.control(plan, |engine, left| {
+            for (pool, ids) in ids.into_iter().enumerate() {
+                let mut policy = make(pool, engine.policy(pool).capacity());
+                policy.reserve_ids(ids);
+                engine.replace_policy(pool, policy, left);
+            }
+        });
+        self.reserve();
+    }
+
     /// Goes towards other quotas by at most `max_blocks` evictions, whose moves replace what `plan`
     /// held; returns whether they are reached. See [`Engine::resize_towards`].
     pub fn resize_towards(&mut self, quotas: &Quotas, max_blocks: u32, plan: &mut Plan) -> bool {

@@ -66,6 +66,11 @@ impl CacheSpec {
         }
     }
 
+    /// Takes the policy of another cache, with its settings.
+    pub fn take_policy_of(&mut self, other: &CacheSpec) {
+        self.table.policy = other.policy.clone();
+    }
+
     /// Puts the schemes that fit in the place of each `auto`. Errors: settings of `auto`.
     pub(crate) fn choose_schemes(&mut self, facts: StackFacts) -> Result<(), String> {
         self.table.policy = auto_policy(&self.table.policy, facts)?;

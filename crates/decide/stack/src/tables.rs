@@ -419,6 +419,9 @@ declare! {
         /// whether miss-ratio curves of the last hour are sampled for `/status`, even if the
         /// partitioner needs none
         curves: bool = false, "";
+        /// policy that is tried on a sample of the blocks beside the one that decides, for
+        /// `/status`; by default none
+        trial: Option<String> = None, "policy";
         /// share of dirty blocks in a pool above which some are written back ahead of eviction; 1:
         /// never
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;

@@ -12,10 +12,18 @@ use cachewright_types::declare::Declared;
 use std::rc::Rc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
-const OF_CACHE: [&str; 6] =
-    ["capacity", "partition", "model", "models", "sequential_cutoff", "sequential_streams"];
-const OF_SERVE: [&str; 10] = [
+const OF_CACHE: [&str; 7] = [
+    "capacity",
+    "policy",
+    "partition",
+    "model",
+    "models",
+    "sequential_cutoff",
+    "sequential_streams",
+];
+const OF_SERVE: [&str; 11] = [
     "curves",
+    "trial",
     "memory",
     "dirty_high",
     "dirty_low",
@@ -83,6 +91,10 @@ pub struct Changes {
     pub removed: Vec<usize>,
     /// Whether the cache is to be divided otherwise.
     pub divides: bool,
+    /// Whether another policy, or the same by other settings, is to decide.
+    pub replaces: bool,
+    /// Whether another trial is to begin, or none to go on.
+    pub tries: bool,
     /// Whether other models are to decide.
     pub learns: bool,
     /// Whether other requests are to go past the cache.
@@ -104,7 +116,10 @@ impl Changes {
         members: &[Member],
     ) -> Result<Changes, LiveError> {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
+        let replaces = new.stack.cache.policy != old.stack.cache.policy;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
+        // The miniature of what decides is of a policy and its tenants.
+        let tries = replaces || new.serve.trial != old.serve.trial;
         let samples = new.serve.curves != old.serve.curves;
         let cuts_off = new.cutoff() != old.cutoff();
         let mut changes = Changes {
@@ -112,6 +127,8 @@ impl Changes {
             added: Vec::new(),
             removed: Vec::new(),
             divides: false,
+            replaces,
+            tries,
             learns: false,
             cuts_off,
             samples,
@@ -119,8 +136,11 @@ impl Changes {
         };
         let divided = changes.order(old, members)?;
         changes.learns = decides_by_others(old, &changes.plan);
-        changes.divides = divided || divides_otherwise(old, &changes.plan);
-        changes.samples |= changes.divides;
+        // Curves by which it is divided may be those of the policy.
+        let divides_anew = replaces && changes.plan.divisions_head().is_some();
+        changes.divides = divided || divides_anew || divides_otherwise(old, &changes.plan);
+        changes.samples |= changes.divides || replaces;
+        changes.tries |= !changes.added.is_empty();
         changes.check_layout()?;
         Ok(changes)
     }

@@ -21,6 +21,7 @@ mod plan;
 mod recordings;
 mod server;
 mod status;
+mod trial;
 
 pub use checking::check_start;
 pub use error::LiveError;

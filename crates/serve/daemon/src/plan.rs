@@ -13,6 +13,7 @@ use crate::division::{self, DivisionInputs, LiveModels};
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::identity::Accepted;
+use crate::trial;
 use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, WriteMode};
 use cachewright_control::{Control, HourlyCurves};
 use cachewright_live::blocks::{
@@ -121,6 +122,7 @@ impl LivePlan {
         plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[], &[])?;
+        trial::maker(&plan)?;
         Ok(plan)
     }
 
@@ -153,6 +155,23 @@ impl LivePlan {
     /// The root of all randomness.
     pub(crate) fn seed(&self) -> Seed {
         self.stack.seed
+    }
+
+    /// The root of the randomness of a pool's policy.
+    pub(crate) fn pool_seed(&self, pool: usize) -> Seed {
+        self.stack.pool_seed(pool)
+    }
+
+    /// The same plan, but for its policy, which is that of another.
+    pub(crate) fn with_policy_of(self, other: &LivePlan) -> LivePlan {
+        let mut plan = LivePlan { maker: Rc::clone(&other.maker), ..self };
+        plan.stack.cache.take_policy_of(&other.stack.cache);
+        if plan.models.policy != other.models.policy {
+            let mut models = LiveModels::clone(&plan.models);
+            models.policy = other.models.policy.clone();
+            plan.models = Rc::new(models);
+        }
+        plan
     }
 
     /// Bytes of a block.

@@ -18,6 +18,7 @@ use crate::operator::{self, Failures, Manager, OperatorLine};
 use crate::plan::{LaidOut, LivePlan, StackVolume, tls_config};
 use crate::recordings::DecisionRecorder;
 use crate::status::{ClientLoad, StatusPublisher};
+use crate::trial::{Judgement, RunningTrial};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_live::blocks::{
     BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, RestoreError, Restored,
@@ -125,6 +126,8 @@ pub struct Server {
     done: Vec<Done>,
     recorder: DecisionRecorder,
     status: Option<StatusPublisher>,
+    /// A policy that is tried beside the one that decides.
+    trial: Option<RunningTrial>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
     claim: DeviceClaim,
@@ -200,6 +203,7 @@ impl Server {
         lines.extend(status.as_ref().map(StatusPublisher::described));
         lines.push(operator::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
+        let trial = RunningTrial::begin(plan, &mut blocks, devices.io.now_ns())?;
         let recorder = DecisionRecorder::begin(record, plan, &devices.io, &mut blocks)?;
         lines.extend(recorder.described(restored.clean + restored.dirty));
         let mut io = devices.io;
@@ -238,6 +242,7 @@ impl Server {
             done: Vec::new(),
             recorder,
             status,
+            trial,
             pending: None,
             claim,
         })
@@ -275,7 +280,8 @@ impl Server {
                 blocks.tick_curves(now_ns);
                 if let Some(status) = &mut self.status {
                     let load = self.fronts.load();
-                    status.tick(&mut self.service, load, self.recorder.folder(), now_ns);
+                    let (folder, trial) = (self.recorder.folder(), self.trial.as_ref());
+                    status.tick(&mut self.service, load, folder, trial, now_ns);
                 }
                 match wish() {
                     ServerCommand::GoOn => {}
@@ -365,6 +371,45 @@ impl Server {
             )));
         }
         lines.extend(self.remove_closed_tenants().into_iter().map(OperatorLine::info));
+        lines.extend(self.judge_policy());
+        lines
+    }
+
+    /// What comes of the trial of a policy that has taken another one's place, when it is over.
+    fn judge_policy(&mut self) -> Vec<OperatorLine> {
+        let trial = self.trial.as_mut();
+        let [present, ..] = self.plan.schemes();
+        let judged = trial.and_then(|trial| trial.judge(&self.service.blocks, present));
+        let mut lines = Vec::new();
+        match judged {
+            None => return lines,
+            Some(Judgement::Stays(line)) => lines.push(line),
+            Some(Judgement::Returns(before, line)) => {
+                lines.push(line);
+                lines.extend(self.return_to(&before));
+            }
+        }
+        match RunningTrial::begin(&self.plan, &mut self.service.blocks, self.io.now_ns()) {
+            Ok(trial) => self.trial = trial,
+            Err(error) => lines.push(OperatorLine::warning(error.to_string())),
+        }
+        lines
+    }
+
+    /// Lets the policy of a plan before decide again.
+    fn return_to(&mut self, before: &LivePlan) -> Vec<OperatorLine> {
+        let blocks = &mut self.service.blocks;
+        let (again, lines) = self.recorder.set_aside(&mut self.io, blocks);
+        let mut lines: Vec<OperatorLine> = lines.into_iter().map(OperatorLine::info).collect();
+        self.plan = self.plan.clone().with_policy_of(before);
+        lines.push(OperatorLine::info(self.replace_policies()));
+        self.roll();
+        let blocks = &mut self.service.blocks;
+        let begun = again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks));
+        lines.extend(begun.map(OperatorLine::info));
+        let sizes: Vec<u64> = self.tenants.volumes().iter().map(|volume| volume.bytes).collect();
+        let members = self.tenants.members();
+        self.status.iter_mut().for_each(|status| status.follow(&self.plan, &sizes, members));
         lines
     }
 
@@ -429,6 +474,9 @@ impl Server {
                 .plan
                 .refuse("found a cache that has failed, expected a restart on devices that work"));
         }
+        if changes.replaces {
+            memory::check(&changes.plan)?;
+        }
         let divided = self.divided(&changes)?;
         let curves = changes.samples.then(|| changes.plan.kept_curves()).transpose()?;
         let files = self.open_added(&changes)?;
@@ -441,7 +489,7 @@ impl Server {
                 return Err(error);
             }
         };
-        let decides = changes.divides || changes.learns || changes.cuts_off;
+        let decides = changes.divides || changes.replaces || changes.learns || changes.cuts_off;
         let (again, mut lines) = match decides {
             true => self.recorder.set_aside(&mut self.io, &mut self.service.blocks),
             false => Default::default(),
@@ -453,13 +501,25 @@ impl Server {
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(self.growing_later(&changes));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
-        let (changes_models, cuts_off) = (changes.learns, changes.cuts_off);
-        self.plan = changes.plan;
+        let Changes { replaces, tries, learns: changes_models, cuts_off, .. } = changes;
+        let before = std::mem::replace(&mut self.plan, changes.plan);
+        if replaces {
+            lines.push(self.replace_policies());
+        }
         if let Some((quotas, division)) = divided {
             self.service.blocks.divide_otherwise(&mut self.io, &quotas, division);
             let partition = &self.plan.stack.cache.partition.name;
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
+        }
+        if tries {
+            let (blocks, now_ns) = (&mut self.service.blocks, self.io.now_ns());
+            self.trial = match replaces {
+                true => Some(RunningTrial::of_policy_before(&self.plan, before, blocks, now_ns)),
+                false => RunningTrial::begin(&self.plan, blocks, now_ns)?,
+            };
+            let trial = self.plan.serve.trial.as_ref().filter(|_| !replaces);
+            lines.extend(trial.map(|name| format!("trial: {name}, on a sample of the blocks")));
         }
         if let Some(curves) = curves {
             lines.extend(curves.as_ref().map(|_| "curves: of requests from now on".to_owned()));
@@ -547,6 +607,23 @@ impl Server {
             });
         }
         lines
+    }
+
+    /// Puts the policy of the plan in the place of the one before; returns what operators are told.
+    fn replace_policies(&mut self) -> String {
+        let plan = &self.plan;
+        let make = |pool: usize, blocks: u32| plan.policy(pool, blocks);
+        let held = |blocks: &BlockServer| {
+            let cache = blocks.cache();
+            let tenants = (0..plan.volumes.len()).map(|tenant| TenantId(tenant as u16));
+            tenants.map(|tenant| u64::from(cache.engine().occupancy(tenant))).sum::<u64>()
+        };
+        let before = held(&self.service.blocks);
+        self.service.blocks.replace_policies(&mut self.io, make);
+        let kept = Bytes(held(&self.service.blocks) * plan.block_bytes());
+        let [name, ..] = plan.schemes();
+        let before = Bytes(before * plan.block_bytes());
+        format!("cache: {name} decides from now on; {kept} of {before} stay in the cache")
     }
 
     /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which

@@ -10,6 +10,7 @@ use crate::history::TenantCurves;
 use crate::monitor::{Monitor, local_address};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
+use crate::trial::RunningTrial;
 use cachewright_cache::Causes;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts, ServedVolume};
 use cachewright_live::front::{AnswerMeter, BlockService, ExportMeter, LimitMeter, RequestKind};
@@ -20,7 +21,7 @@ use cachewright_result::document::Written;
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, MissedBlocks,
     PushedOut, RecentRequests, RecordingStatus, RequestStatus, SampledCurve, TenantState,
-    TenantStatus,
+    TenantStatus, TrialStatus,
 };
 use cachewright_result::status::{LiveHistory, TenantHistory};
 use cachewright_stack::Goal;
@@ -285,6 +286,7 @@ impl StatusMaker {
         service: &BlockService,
         load: ClientLoad,
         recordings: Option<&Recordings>,
+        trial: Option<TrialStatus>,
         mut curves: TenantCurves,
         now_ns: u64,
     ) -> LiveStatus {
@@ -313,6 +315,7 @@ impl StatusMaker {
             background_bytes,
             log: log_status(blocks),
             recordings: recordings.map(recording_status),
+            trial,
             tenants: self
                 .here()
                 .map(|index| self.tenant(service, index, curves.take(index)))
@@ -796,6 +799,7 @@ impl StatusPublisher {
         service: &mut BlockService,
         load: ClientLoad,
         recordings: Option<&Recordings>,
+        trial: Option<&RunningTrial>,
         now_ns: u64,
     ) {
         self.maker.tick(service, now_ns);
@@ -804,7 +808,9 @@ impl StatusPublisher {
         }
         if self.monitor.is_wanted() {
             let curves = TenantCurves::last_hour(&mut service.blocks, now_ns);
-            self.monitor.publish(self.maker.status(service, load, recordings, curves, now_ns));
+            let trial = trial.and_then(|trial| trial.status(&service.blocks, now_ns));
+            let status = self.maker.status(service, load, recordings, trial, curves, now_ns);
+            self.monitor.publish(status);
         }
     }
 }

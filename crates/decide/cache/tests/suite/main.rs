@@ -11,6 +11,7 @@ mod hooks;
 mod live;
 mod memory;
 mod plans;
+mod replaced;
 mod sequential;
 mod upkeep;
 mod upkeep_by_hand;

@@ -6,7 +6,7 @@
 
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, RecordingStatus, RequestStatus,
-    TenantState, TenantStatus,
+    TenantState, TenantStatus, TrialStatus,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text::encode};
@@ -154,6 +154,7 @@ impl Collector for Metrics {
         server(status, &mut encoder)?;
         log(&status.log, &mut encoder)?;
         status.recordings.iter().try_for_each(|found| recordings(found, &mut encoder))?;
+        status.trial.iter().try_for_each(|found| trial(found, &mut encoder))?;
         tenants(&status.tenants, &mut encoder)?;
         requests(&status.tenants, &mut encoder)
     }
@@ -238,6 +239,20 @@ fn recordings(found: &RecordingStatus, encoder: &mut DescriptorEncoder) -> Resul
         let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter);
         counter?.encode_counter::<Labels, u64, f64>(&value, None)
     })
+}
+
+fn trial(found: &TrialStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    let labels: Labels = vec![("policy", found.policy.clone())];
+    let counters = [
+        ("trial_accesses", "Reads and writes of blocks that a trial looks at", found.accesses),
+        ("trial_present_hits", "Those that the policy in force hits", found.present_hits),
+        ("trial_hits", "Those that the policy on trial hits", found.trial_hits),
+    ];
+    for (name, help, value) in counters {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        count(&mut family, &labels, value)?;
+    }
+    Ok(())
 }
 
 fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {

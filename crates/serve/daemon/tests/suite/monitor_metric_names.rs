@@ -46,6 +46,7 @@ fn numbers_stand_under_their_names_and_labels() {
         format!("cachewright_goal_measured_seconds{{{timed},goal=\"goal_p99\"}} 0.023"),
         format!("cachewright_quota_bytes{{{own}}} 536870912.0"),
         "cachewright_log_moved_bytes_total 4096.0".to_owned(),
+        "cachewright_trial_hits_total{policy=\"sieve\"} 420".to_owned(),
         "cachewright_log_up 1.0".to_owned(),
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -5,6 +5,7 @@ use cachewright_result::document::Written;
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, MissedBlocks,
     PushedOut, RecentRequests, RecordingStatus, RequestStatus, TenantState, TenantStatus,
+    TrialStatus,
 };
 use cachewright_result::status::{LiveHistory, TenantHistory};
 use std::io::{Read, Write};
@@ -48,6 +49,15 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
             abandoned_files: 1,
             errors: 2,
             last_error: None,
+        }),
+        trial: Some(TrialStatus {
+            policy: "sieve".to_owned(),
+            was_replaced: false,
+            seconds: 9.5,
+            sampled_of: 64,
+            accesses: 900,
+            present_hits: 400,
+            trial_hits: 420,
         }),
         log: LogStatus {
             failed: None,

@@ -4,6 +4,7 @@ use crate::monitored::get;
 use crate::setup::{BLOCK, Guest, MIB, STACK, engines, formatted, pattern};
 use cachewright_daemon::LivePlan;
 use cachewright_result::status::LiveStatus;
+use cachewright_types::Bytes;
 use std::fs::File;
 use std::path::Path;
 
@@ -133,6 +134,61 @@ fn a_sequential_cutoff_counts_from_a_reload_on() {
     running.stop();
 }
 
+/// The stack with another line of `[serve]`.
+fn with_serve(line: &str) -> String {
+    STACK.replace("[serve]", &format!("[serve]\n{line}"))
+}
+
+#[test]
+fn another_policy_takes_over_without_a_restart_and_all_content_stays() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
+    let mut guest = running.connect("a");
+    let written = pattern(3, 32 * BLOCK);
+    guest.write(0, &written);
+    let policies = ["lru", "arc", "oc-smq", "s3-fifo"];
+    for policy in policies {
+        let said = running.reload(&STACK.replace("\"s3-fifo\"", &format!("\"{policy}\"")));
+        let size = Bytes(32 * BLOCK);
+        assert_eq!(
+            said,
+            format!("cache: {policy} decides from now on; {size} of {size} stay in the cache")
+        );
+        assert_eq!(status().policy, policy);
+        assert!(guest.read(0, 32 * BLOCK) == written, "{policy}");
+        guest.write(5 * BLOCK, &written[5 * BLOCK as usize..6 * BLOCK as usize]);
+    }
+    let tried = status().trial.unwrap();
+    assert_eq!((tried.policy.as_str(), tried.was_replaced), ("oc-smq", true));
+    let hits = status().tenants[0].blocks.read_hits;
+    assert_eq!(hits, policies.len() as u64 * 32, "no read went behind the cache");
+    running.stop();
+    let running = setup.start();
+    assert!(running.connect("a").read(0, 32 * BLOCK) == written, "it is there after a restart");
+    running.stop();
+}
+
+#[test]
+fn a_policy_is_tried_beside_the_one_that_decides() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
+    assert_eq!(status().trial, None);
+    let said = running.reload(&with_serve("trial = \"lru\""));
+    assert_eq!(said, "trial: lru, on a sample of the blocks");
+    let mut guest = running.connect("a");
+    (0..2).for_each(|_| drop(guest.read(0, 16 * BLOCK)));
+    let found = status().trial.unwrap();
+    assert_eq!((found.policy.as_str(), found.was_replaced, found.sampled_of), ("lru", false, 1));
+    assert_eq!((found.accesses, found.present_hits, found.trial_hits), (32, 16, 16));
+    running.reload(STACK);
+    assert_eq!(status().trial, None);
+    running.stop();
+}
+
 #[test]
 fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
     let setup = formatted(&[]);
@@ -140,9 +196,10 @@ fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
     let mut guest = running.connect("second");
     let refusals = [
         (
-            STACK.replace("\"s3-fifo\"", "\"lru\""),
-            "`cache.policy`: found `lru`, expected `s3-fifo`",
+            STACK.replace("\"s3-fifo\"", "\"none\""),
+            "`cache.policy`: found policy `none`, expected one of",
         ),
+        (with_serve("trial = \"belady\""), "`serve.trial`: found `belady`, expected a policy"),
         (STACK.replace("\"static\"", "\"shared\""), "`cache.partition`: found `shared`"),
         (STACK.replace("\"256KiB\"", "\"512KiB\""), "`serve.segment`: found `512KiB`"),
         (STACK.replace("\"a.img\"", "\"b.img\""), "`tenant[1].backing`: found `b.img`"),

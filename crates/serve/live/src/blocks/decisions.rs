@@ -6,7 +6,9 @@
 use super::copies::Copies;
 use super::division::Division;
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
-use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams};
+use cachewright_cache::{
+    Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
+};
 use cachewright_control::{AnswerTimes, HourlyCurves, KeptCurve};
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_trace::DivisionRow;
@@ -46,6 +48,8 @@ pub struct Decisions {
     pub division: Option<Division>,
     /// Keeps curves of the last hour, where that is wanted.
     pub(super) curves: Option<HourlyCurves>,
+    /// Tries another policy on a sample, where that is wanted.
+    pub(super) trial: Option<PolicyTrial>,
     /// The streams by which requests go past the cache, where some do.
     streams: Option<SequentialStreams>,
     /// Ids of all pools when some were last given back.
@@ -74,6 +78,7 @@ impl Decisions {
             recorder: None,
             division: None,
             curves: None,
+            trial: None,
             streams: None,
             kept_ids: 0,
             behind_ns: Vec::new(),
@@ -121,6 +126,7 @@ impl Decisions {
     /// What was decided is recorded, and measured for divisions and operators.
     fn note(&mut self, request: &Request) {
         self.curves.iter_mut().for_each(|curves| curves.request(request));
+        self.trial.iter_mut().for_each(|trial| trial.request(request));
         self.recorder.iter_mut().for_each(|recorder| recorder.note(request));
         self.division.iter_mut().for_each(|division| division.request(request));
     }
@@ -166,6 +172,8 @@ impl Decisions {
         self.cache.control(&mut plan, |engine, left| {
             divided = division.end_interval(engine, left, kept);
         });
+        let engine = self.cache.engine();
+        self.trial.iter_mut().for_each(|trial| trial.follow(engine));
         if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
             recorder.divided(division);
         }
@@ -292,10 +300,19 @@ impl Decisions {
         self.cache.set_quotas(quotas, &mut plan);
         self.division = division;
         let engine = self.cache.engine();
+        self.trial.iter_mut().for_each(|trial| trial.follow(engine));
         let known = self.division.as_ref().and_then(|division| division.quotas(engine));
         if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
             recorder.divided(DivisionRow { time_ns: self.clock.next(now_ns).0, quotas });
         }
+        plan
+    }
+
+    /// Puts other policies in the place of those of all pools; what leaves is to be carried out in
+    /// pieces.
+    pub fn replace_policies(&mut self, make: impl FnMut(usize, u32) -> Box<dyn Policy>) -> Plan {
+        let mut plan = self.take_plan();
+        self.cache.replace_policies(&mut plan, make);
         plan
     }
 

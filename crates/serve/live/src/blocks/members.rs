@@ -14,7 +14,7 @@ use crate::io::batch::Aside;
 use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;
-use cachewright_cache::Quotas;
+use cachewright_cache::{PolicyTrial, Quotas, TrialCounts};
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 
@@ -115,6 +115,35 @@ impl BlockServer {
         drop(state);
         self.settle();
         self.submit(io);
+    }
+
+    /// Decides by other policies from now on, which `make` builds for a pool and its capacity. The
+    /// cached blocks stay where they are, but for those that the new policies do not keep.
+    pub fn replace_policies(
+        &mut self,
+        io: &mut impl Io,
+        make: impl FnMut(usize, u32) -> Box<dyn Policy>,
+    ) {
+        let mut state = self.state();
+        state.now_ns = io.now_ns();
+        let plan = state.decisions.replace_policies(make);
+        state.carry_in_pieces(plan);
+        drop(state);
+        self.settle();
+        self.submit(io);
+    }
+
+    /// Tries another policy on a sample of the blocks from now on, or none.
+    pub fn try_policy(&mut self, trial: Option<PolicyTrial>) {
+        self.state().decisions.trial = trial;
+    }
+
+    /// What the trial of a policy has counted, and of how many blocks it looks at one; nothing
+    /// without a trial.
+    pub fn trial(&self) -> Option<(TrialCounts, u64)> {
+        let state = self.look();
+        let trial = state.decisions.trial.as_ref()?;
+        Some((trial.counts(), trial.sampled_of()))
     }
 
     /// Goes on with volumes that go.

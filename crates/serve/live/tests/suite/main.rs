@@ -35,6 +35,7 @@ mod log_world;
 mod lost_groups;
 mod many_clients;
 mod members;
+mod policies_replaced;
 mod revived;
 mod secure_exports;
 mod shapes;
