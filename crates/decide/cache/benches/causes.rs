@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let policies = if named.is_empty() { POLICIES.to_vec() } else { named };
     let stream = Stream::new(4_000_000 / scale, 1_000_000 / scale as u32);
     println!(
-        "| policy | engine, M/s | sampled | all | cache, M/s | sampled | all | served | longest, us \
-         | served | trial | replaced, ms |"
+        "| policy | engine, M/s | sampled | all | cache, M/s | sampled | all | served \
+         | longest, us | served | trial | replaced, ms |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for policy in policies {

@@ -133,8 +133,8 @@ impl<P: Policy> Cache<P> {
         self.release_all(plan);
     }
 
-    /// Puts other policies in the place of those of all pools; `make` builds one of a given capacity
-    /// for the pool of that index. The blocks stay, but for those that the new policies do not
+    /// Puts other policies in the place of those of all pools; `make` builds one for the pool of an
+    /// index, of its capacity. The blocks stay, but for those that the new policies do not
     /// keep: their write-backs and drops replace what `plan` held. See [`Engine::replace_policy`].
     pub fn replace_policies(&mut self, plan: &mut Plan, mut make: impl FnMut(usize, u32) -> P) {
         let ids: Vec<usize> = self.indexes.iter().map(SparseIndex::ids).collect();

@@ -162,7 +162,7 @@ mod tests {
         let mut rng = Seed(5).rng();
         let request = |turn: u64| {
             // A scan that is never used again, between blocks that are.
-            let number = if turn % 4 == 0 {
+            let number = if turn.is_multiple_of(4) {
                 blocks + turn
             } else {
                 (rng.unit().powi(2) * blocks as f64) as u64
@@ -171,7 +171,7 @@ mod tests {
                 time: Nanos(turn),
                 offset: Bytes(number << 12),
                 length: Bytes(4096),
-                op: if turn % 3 == 0 { Op::Write } else { Op::Read },
+                op: if turn.is_multiple_of(3) { Op::Write } else { Op::Read },
                 tenant: TenantId((number % 2) as u16),
             }
         };

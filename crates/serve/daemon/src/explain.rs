@@ -157,7 +157,8 @@ impl Recorded {
 
     /// The next division that holds before a request of this time.
     fn division_before(&mut self, time: Nanos) -> Option<DivisionRow> {
-        self.divisions.pop_front_if(|row| row.time_ns <= time.0)
+        let is_before = self.divisions.front().is_some_and(|row| row.time_ns <= time.0);
+        if is_before { self.divisions.pop_front() } else { None }
     }
 }
 

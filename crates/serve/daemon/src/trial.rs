@@ -12,8 +12,8 @@ use cachewright_live::blocks::BlockServer;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_result::status::TrialStatus;
 
-/// A new policy stays if it hits at most so much less than the old one, as a share of accesses: what
-/// 10,000 sampled accesses tell from chance.
+/// A new policy stays if it hits at most so much less than the old one, as a share of accesses: as
+/// 10,000 sampled accesses can tell from chance.
 const WORSE_SHARE: f64 = 0.02;
 /// Sampled accesses that a judgement takes at least.
 const LEAST_ACCESSES: u64 = 10_000;
@@ -41,7 +41,7 @@ pub(crate) enum Judgement {
     Returns(Box<LivePlan>, OperatorLine),
 }
 
-/// The maker of a policy that a stack puts on trial, if it does. Errors: there is none of that name,
+/// The maker of the policy that a stack puts on trial, if it does. Errors: there is no such policy,
 /// or it needs what only a replay has.
 pub(crate) fn maker(plan: &LivePlan) -> Result<Option<PolicyMaker>, LiveError> {
     let Some(name) = &plan.serve.trial else { return Ok(None) };
