@@ -73,6 +73,8 @@ impl PolicyHooks for Picky {
     }
 }
 
+cachewright_snapshot::refused!(Picky: "a policy of this test");
+
 impl Policy for Picky {
     fn access(&mut self, access: Access) -> Verdict {
         // A request of which it has not heard would be the one before.

@@ -14,8 +14,9 @@ struct CrateRule {
     uses: &'static [&'static str],
 }
 
-const BASE: &[&str] = &["types"];
+const BASE: &[&str] = &["snapshot", "types"];
 const ALL: &[&str] = &[
+    "snapshot",
     "types",
     "memory",
     "trace",
@@ -41,16 +42,21 @@ const ALL: &[&str] = &[
 const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 3).0;
 
 /// All crates. A crate that is not in the table is refused.
-const CRATES: [CrateRule; 25] = [
-    CrateRule { folder: "crates/base/types/", uses: &[] },
+const CRATES: [CrateRule; 27] = [
+    CrateRule { folder: "crates/base/snapshot/derive/", uses: &["snapshot"] },
+    CrateRule { folder: "crates/base/snapshot/", uses: &["snapshot-derive", "snapshot_derive"] },
+    CrateRule { folder: "crates/base/types/", uses: &["snapshot"] },
     CrateRule { folder: "crates/base/memory/", uses: &[] },
-    CrateRule { folder: "crates/base/trace/", uses: &["types", "memory"] },
+    CrateRule { folder: "crates/base/trace/", uses: &["snapshot", "types", "memory"] },
     CrateRule { folder: "crates/base/model/", uses: BASE },
     CrateRule { folder: "crates/base/result/", uses: &[] },
-    CrateRule { folder: "crates/decide/policy/", uses: &["types", "memory", "model"] },
-    CrateRule { folder: "crates/decide/cache/", uses: &["types", "memory", "policy"] },
-    CrateRule { folder: "crates/decide/curve/", uses: &["types", "policy"] },
-    CrateRule { folder: "crates/decide/partition/", uses: &["types", "model", "curve"] },
+    CrateRule { folder: "crates/decide/policy/", uses: &["snapshot", "types", "memory", "model"] },
+    CrateRule { folder: "crates/decide/cache/", uses: &["snapshot", "types", "memory", "policy"] },
+    CrateRule { folder: "crates/decide/curve/", uses: &["snapshot", "types", "policy"] },
+    CrateRule {
+        folder: "crates/decide/partition/",
+        uses: &["snapshot", "types", "model", "curve"],
+    },
     CrateRule { folder: "crates/decide/ftl/", uses: &["types", "memory", "model"] },
     CrateRule {
         folder: "crates/decide/stack/",
@@ -58,13 +64,14 @@ const CRATES: [CrateRule; 25] = [
     },
     CrateRule {
         folder: "crates/decide/control/",
-        uses: &["types", "policy", "cache", "curve", "partition"],
+        uses: &["snapshot", "types", "policy", "cache", "curve", "partition"],
     },
     CrateRule { folder: "crates/simulate/steps/", uses: &["types", "policy", "cache"] },
     CrateRule { folder: "crates/simulate/device/", uses: &["types", "memory", "ftl"] },
     CrateRule {
         folder: "crates/simulate/system/",
         uses: &[
+            "snapshot",
             "types",
             "memory",
             "trace",
@@ -82,6 +89,7 @@ const CRATES: [CrateRule; 25] = [
     CrateRule {
         folder: "crates/serve/live/",
         uses: &[
+            "snapshot",
             "types",
             "trace",
             "model",
@@ -99,6 +107,7 @@ const CRATES: [CrateRule; 25] = [
     CrateRule {
         folder: "crates/serve/daemon/",
         uses: &[
+            "snapshot",
             "types",
             "trace",
             "result",

@@ -1,8 +1,9 @@
 use crate::description::Architecture;
 use crate::error::ModelError;
+use cachewright_snapshot::SnapshotValue;
 
 /// State carried from step to step: hidden numbers of type `H`, and for LSTM cells of type `C`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct State<H, C> {
     /// Hidden state of all layers, first layer first.
     pub hidden: Vec<H>,

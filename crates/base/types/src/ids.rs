@@ -1,10 +1,11 @@
 //! Identifiers that must not be mixed up.
 
 use crate::seed::mix;
+use cachewright_snapshot::SnapshotValue;
 
 /// A block interned once per trace: a dense index `0..distinct`, so that per-block state is an
 /// array. The highest value is reserved as the empty link of intrusive lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SnapshotValue)]
 pub struct BlockId(pub u32);
 
 impl BlockId {
@@ -19,7 +20,7 @@ impl BlockId {
 }
 
 /// A tenant: a dense index in the order of the stack file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SnapshotValue)]
 pub struct TenantId(pub u16);
 
 impl TenantId {
@@ -69,7 +70,7 @@ macro_rules! index_ids {
 
 /// A block by tenant, volume and number, in 64 bits: what a measure samples blocks by. Ids of a
 /// live cache are recycled, so that a sample of ids holds other blocks from one moment to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SnapshotValue)]
 pub struct BlockKey(pub u64);
 
 /// A volume, which gives its blocks their keys: a mixed tag of the volume, exclusive-or the number.

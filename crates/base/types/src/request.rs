@@ -1,10 +1,11 @@
 //! A request to a volume, and the blocks that its bytes touch.
 
 use crate::{Bytes, Nanos, TenantId};
+use cachewright_snapshot::SnapshotValue;
 use std::ops::Range;
 
 /// What a request asks of a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, SnapshotValue)]
 #[repr(u8)]
 pub enum Op {
     /// Read bytes.
@@ -39,7 +40,7 @@ impl Op {
 }
 
 /// One request of one tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub struct Request {
     /// Arrival since the start of the workload.
     pub time: Nanos,

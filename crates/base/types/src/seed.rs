@@ -3,8 +3,10 @@
 //!
 //! Source: splitmix64 (Steele, Lea, Flood, OOPSLA'14).
 
+use cachewright_snapshot::SnapshotValue;
+
 /// A root or derived seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, SnapshotValue)]
 pub struct Seed(pub u64);
 
 impl Seed {
@@ -24,7 +26,7 @@ impl Seed {
 }
 
 /// splitmix64: 64-bit state, passes BigCrush, one multiply chain per draw.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Rng {
     state: u64,
 }

@@ -2,15 +2,16 @@
 //!
 //! A number without a unit is an error: `16` is not sixteen bytes.
 
+use cachewright_snapshot::SnapshotValue;
 use std::fmt;
 use thiserror::Error;
 
 /// A number of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SnapshotValue)]
 pub struct Bytes(pub u64);
 
 /// A time or duration in nanoseconds of simulated or traced time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SnapshotValue)]
 pub struct Nanos(pub u64);
 
 /// A size as users write it: absolute, or relative to the workload.

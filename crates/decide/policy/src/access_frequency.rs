@@ -18,6 +18,7 @@ use crate::frequency_table::FrequencyTable;
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -31,10 +32,11 @@ cachewright_types::declare! {
 }
 
 /// Admission and replacement by access counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct AccessFrequency {
     table: FrequencyTable,
     capacity: u32,
+    #[snapshot(settings)]
     settings: AccessFrequencySettings,
     halving_interval: u64,
     accesses_to_halving: u64,

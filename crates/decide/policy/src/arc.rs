@@ -11,6 +11,7 @@ use crate::ghost_lists::{GhostLists, OUT};
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -24,7 +25,7 @@ const B1: u8 = 3;
 const B2: u8 = 4;
 
 /// Adaptive replacement cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Arc {
     lists: GhostLists<5, 2>,
     capacity: u32,

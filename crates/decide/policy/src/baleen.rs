@@ -37,6 +37,7 @@ use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_model::learn::BoostingSettings;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, Bytes, Rng, Seed, declare};
 
@@ -83,10 +84,11 @@ const CACHED: u8 = 1;
 const GHOST: u8 = 2;
 
 /// LRU with admission by predicted savings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Baleen {
     blocks: BaleenBlocks,
     capacity: u32,
+    #[snapshot(settings)]
     settings: BaleenSettings,
     shapes: Shapes,
     request: RequestInputs,
@@ -108,7 +110,7 @@ pub struct Baleen {
 }
 
 /// What is known of the present request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct RequestInputs {
     offset: f32,
     length: f32,
@@ -116,7 +118,7 @@ struct RequestInputs {
 }
 
 /// What was counted since the last training.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct TrainingInterval {
     /// When it began, modulo 2^32.
     begun: u32,
@@ -234,7 +236,7 @@ impl Baleen {
         let goes_on =
             self.blocks.tracks(block) && history.age(self.now) <= self.eviction_age.mean();
         if goes_on {
-            self.blocks.save(block, self.head_time());
+            self.blocks.credit(block, self.head_time());
         } else {
             self.blocks.end_episode(block);
             self.interval.episodes += 1;
@@ -392,7 +394,7 @@ fn cutoff(savings: &mut [f64], admitted: f64) -> f64 {
 }
 
 /// Uses by slice of time, the present one first.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct SliceCounts {
     slice: u32,
     counts: [u16; SLICES],
@@ -416,7 +418,7 @@ impl SliceCounts {
 }
 
 /// How long blocks stay unused in the cache before they leave, on average.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct EvictionAge {
     sum: f64,
     count: f64,
@@ -448,7 +450,7 @@ const CLASSES: usize = 256;
 /// highest at which as much would have been written as was allowed, from the predictions of the
 /// misses so far; earlier ones weigh less. Not all of the misses just at the threshold fit: they
 /// are written while the account is half full, so that there is something left for better ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct WriteBudget {
     rate: f64,
     /// Writes that may be made now, and the most that are kept.
@@ -533,7 +535,7 @@ impl WriteBudget {
 const NONE: u32 = u32::MAX;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct BlockHistory {
     /// The time of its last use, modulo 2^32.
     used: u32,
@@ -556,7 +558,7 @@ impl BlockHistory {
 }
 
 /// A recorded episode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Episode {
     /// Its block; none once it has ended.
     block: Option<BlockId>,
@@ -568,7 +570,7 @@ struct Episode {
 }
 
 /// Blocks in the cache and remembered ones, and the recorded episodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct BaleenBlocks {
     lists: GhostLists<3, 1>,
     histories: Vec<BlockHistory>,
@@ -623,7 +625,7 @@ impl BaleenBlocks {
     }
 
     /// An access of the block's episode saves so much.
-    fn save(&mut self, block: BlockId, head_time_ms: f64) {
+    fn credit(&mut self, block: BlockId, head_time_ms: f64) {
         if let Some(episode) = self.episode(block) {
             episode.saved += head_time_ms;
         }

@@ -9,6 +9,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, NEVER, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -17,7 +18,7 @@ use cachewright_types::{BlockId, Seed};
 const ABSENT: u32 = 0;
 
 /// The blocks in the cache by their next uses.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct NextUses {
     /// Position of each block's next use, or [`ABSENT`].
     next_use: Vec<u32>,
@@ -104,7 +105,7 @@ impl BlockStore for NextUses {
 }
 
 /// Belady's MIN, with or without bypass.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Belady<const BYPASS: bool> {
     blocks: NextUses,
     capacity: u32,

@@ -12,11 +12,12 @@ use crate::least_first::LeastFirst;
 use crate::registry::{Entry, Need, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// The oracle; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct BenefitOracle {
     /// By the bits of the benefit, which sort as it does, then by the number of the access.
     order: LeastFirst,

@@ -19,6 +19,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, Bytes, Seed};
 
@@ -47,7 +48,7 @@ const CACHED: usize = 0;
 const GHOSTS: usize = 1;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct SackState {
     last: u32,
     category: u16,
@@ -59,16 +60,17 @@ struct SackState {
 }
 
 /// Blocks in the cache and remembered ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct SackLists {
     links: Links<SackState, 2>,
 }
 
 /// LRU with admission by category.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct CacheSack {
     lists: SackLists,
     capacity: u32,
+    #[snapshot(settings)]
     settings: CacheSackSettings,
     shapes: Shapes,
     region: usize,
@@ -78,7 +80,7 @@ pub struct CacheSack {
 }
 
 /// The plan that holds, and when the next one is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct AdmissionMemory {
     retention: Retention,
     /// How often other times were tried than before; wraps.
@@ -380,7 +382,7 @@ const NEVER: u8 = TIMES as u8;
 /// A cache that keeps a block for a time after each use is near to LRU of some size (Che's
 /// approximation). The times tried lie half an octave apart, from a quarter of the capacity to 16
 /// times that, in accesses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, SnapshotValue)]
 struct Retention {
     times: [u64; TIMES],
 }
@@ -410,7 +412,7 @@ impl Retention {
 const CUTS: usize = TIMES + 1;
 
 /// Ways to admit a missed block. Nothing of a category without a way is admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 enum Way {
     /// Every missed block.
     Miss,
@@ -424,7 +426,7 @@ enum Way {
 const WAYS: [Way; 3] = [Way::Miss, Way::SecondMiss, Way::Write];
 
 /// One way's waits: arrays by the first retention time that is long enough.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct WayTally {
     /// Waits that end in a hit from this time on.
     hits: [f64; CUTS],
@@ -441,7 +443,7 @@ struct WayTally {
 /// A block that would be in the cache under a long retention time but not under a short one is
 /// described by the first time under which it would ([`Retention`]). Counts halve with each plan,
 /// so that the past is forgotten; halves of whole numbers are exact.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct CategoryTally {
     ways: [WayTally; WAYS.len()],
     /// Waits that have ended, by a use or as the block was forgotten.
@@ -526,7 +528,7 @@ impl CategoryTally {
 
 /// What is known of a block between two uses: the first retention time under which each way would
 /// have it in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 struct BlockPresence {
     /// On its second miss.
     second: u8,
@@ -564,7 +566,7 @@ impl BlockPresence {
 }
 
 /// What becomes of a category: a share of its misses goes one way, the rest another.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 struct AdmissionChoice {
     /// The way of most steps of the hull that are taken whole; none admits nothing.
     pub base: Option<Way>,
@@ -575,7 +577,7 @@ struct AdmissionChoice {
 }
 
 /// Choices for all categories, and the retention time that they are made for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 struct AdmissionPlan {
     /// By category.
     pub choices: Vec<AdmissionChoice>,

@@ -19,6 +19,7 @@ use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed, declare};
 
 declare! {
@@ -34,7 +35,7 @@ declare! {
 }
 
 /// CACHEUS.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Cacheus {
     blocks: CacheusBlocks,
     capacity: u32,
@@ -49,6 +50,7 @@ pub struct Cacheus {
     rate: LearningRate,
     now: u64,
     rng: Rng,
+    #[snapshot(settings)]
     settings: CacheusSettings,
 }
 
@@ -271,7 +273,7 @@ const PATIENCE: u32 = 10;
 /// Source: Rodriguez et al., FAST'21, section 4.3 and Algorithm 4, with the authors' code
 /// (`sylab/cacheus`) for what it leaves open: hit ratios and rates are compared after rounding to
 /// three digits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct LearningRate {
     rate: f64,
     initial: f64,
@@ -399,7 +401,7 @@ const MAX_COUNT: u32 = (1 << 24) - 1;
 const TIME_BITS: u32 = 40;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct CountedBlock {
     count: u32,
     is_new: bool,
@@ -410,7 +412,7 @@ struct CountedBlock {
 ///
 /// Every resident block stands in a stack and in the order of counts; one that has left stands in
 /// the history of the expert that chose it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct CacheusBlocks {
     lists: GhostLists<5, 2>,
     /// Resident blocks, the lowest count first and of equal counts the one used last.

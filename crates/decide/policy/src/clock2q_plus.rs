@@ -16,6 +16,7 @@ use crate::registry::{Entry, Registered};
 use crate::stamped_queues::StampedQueues;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed, declare};
 
 /// The queues.
@@ -36,7 +37,7 @@ declare! {
 }
 
 /// Clock2Q+.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Clock2QPlus {
     queues: StampedQueues<3, 2>,
     capacity: u32,
@@ -44,6 +45,7 @@ pub struct Clock2QPlus {
     window_blocks: u32,
     ghost_blocks: u32,
     has_evicted: bool,
+    #[snapshot(settings)]
     settings: Clock2QPlusSettings,
 }
 

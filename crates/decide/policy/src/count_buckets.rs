@@ -9,13 +9,14 @@
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The link of nothing.
 const NONE: u32 = u32::MAX;
 
 /// A resident block, or one with `bucket` [`NONE`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct BucketedBlock {
     newer: u32,
     older: u32,
@@ -25,7 +26,7 @@ struct BucketedBlock {
 /// All blocks of one count, or an unused entry, linked by `higher`. With ageing, buckets whose
 /// counts become equal are joined: one of them then only says which, for the blocks that still
 /// name it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Bucket {
     count: u32,
     newest: u32,
@@ -40,7 +41,7 @@ struct Bucket {
 }
 
 /// The buckets; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct CountBuckets<const AGING: bool> {
     nodes: Vec<BucketedBlock>,
     buckets: Vec<Bucket>,

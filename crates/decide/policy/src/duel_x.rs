@@ -32,6 +32,7 @@ use crate::renumber::Renumbering;
 use crate::sampled_blocks::SampledBlocks;
 use crate::stored::BlockStore;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed};
 use std::collections::VecDeque;
 
@@ -50,7 +51,7 @@ cachewright_types::declare! {
 }
 
 /// A cache that follows the best of several policies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct DuelX {
     directories: [Directory; CANDIDATES],
     lead: Lead<CANDIDATES>,
@@ -59,6 +60,7 @@ pub struct DuelX {
     guarded: bool,
     contents: Contents,
     capacity: u32,
+    #[snapshot(settings)]
     settings: DuelXSettings,
     accesses_to_halving: u64,
     /// Blocks that a resized directory let go; empty between calls.
@@ -294,7 +296,7 @@ const MIN_MARGIN: f64 = 16.0;
 /// They are halved at regular intervals, so that what was long ago counts less. The leader changes
 /// when another candidate is ahead by a margin, because a change costs the hits of all blocks that
 /// the new leader's directory holds and the cache does not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Lead<const N: usize> {
     sums: [i64; N],
     leader: usize,
@@ -360,7 +362,7 @@ const LRU: usize = CANDIDATES - 1;
 /// waits before tell what comes back, and `lru` where what is hot changes faster than they learn.
 /// `rc-x` counts hits alike here, without a price of writes: `duel-x` has its own. It is not told
 /// of requests, so that `duel-x` needs accesses alone and runs wherever `lru` does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 enum Directory {
     /// Of `cacheus`.
     Adaptive(Box<Cacheus>),
@@ -482,7 +484,7 @@ const NEVER_QUEUED: u32 = 0;
 /// that leave the directory become strays one by one. After a change of directory any block may be
 /// one, so that all are checked, a few at each access. Invariant: each stray is in the queue or is
 /// not checked yet. O(1) per access; evictions check at most [`MAX_CHECKED`] blocks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct Contents {
     /// The blocks, each with the number of its last place in the queue, or [`NEVER_QUEUED`].
     blocks: SampledBlocks<u32>,

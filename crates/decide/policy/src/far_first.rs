@@ -8,6 +8,7 @@
 //! only the furthest is kept as a heap. So most entries are written once and never read.
 
 use crate::NEVER;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 use std::collections::BinaryHeap;
 
@@ -19,7 +20,7 @@ const HEAP_LIMIT: usize = 1 << 10;
 const SLACK: usize = 1 << 14;
 
 /// The order; see the top of the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct FarFirst {
     /// Blocks that are never used again, latest last.
     never: Vec<u32>,

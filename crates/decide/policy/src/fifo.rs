@@ -11,6 +11,7 @@ use crate::hit_queues::HitQueues;
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -20,7 +21,7 @@ pub type Fifo = FifoQueue<false>;
 pub type Clock = FifoQueue<true>;
 
 /// The queue; with `SECOND_CHANCE` a hit saves a block for one round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct FifoQueue<const SECOND_CHANCE: bool> {
     queue: HitQueues<1, 1>,
     capacity: u32,

@@ -13,6 +13,7 @@
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_memory::prefetch;
+use cachewright_snapshot::refused;
 use cachewright_types::declare::Declared;
 use cachewright_types::{BlockId, Key, Seed, SettingError, Value};
 use std::fmt;
@@ -181,6 +182,8 @@ impl PolicyHooks for Foreign {
         }
     }
 }
+
+refused!(Foreign: "a policy of code outside");
 
 impl Policy for Foreign {
     fn access(&mut self, access: Access) -> Verdict {

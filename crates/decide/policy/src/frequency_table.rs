@@ -8,10 +8,11 @@
 use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Where a block is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 enum BlockPlace {
     #[default]
     Nowhere,
@@ -19,7 +20,7 @@ enum BlockPlace {
     History,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct FrequencyTag {
     /// The count after so many halvings, modulo 256.
     count: u8,
@@ -36,7 +37,7 @@ const MIN_SWEPT: u32 = 8;
 const REFRESH: u64 = 64;
 
 /// Blocks outside the cache whose counts are kept, by their counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct CountHistory {
     /// The most blocks remembered.
     limit: u32,
@@ -50,7 +51,7 @@ struct CountHistory {
 }
 
 /// The counts; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct FrequencyTable {
     links: Links<FrequencyTag, 257>,
     /// Bit f is set when list f of the resident blocks is not empty.

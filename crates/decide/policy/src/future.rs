@@ -5,13 +5,14 @@
 //! stream of accesses; a benefit has none. All other policies never read it: their replay loops do
 //! not even load it.
 
+use cachewright_snapshot::SnapshotValue;
 use std::ops::Range;
 
 /// The position of a block's next access when there is none.
 pub const NEVER: u32 = u32::MAX;
 
 /// What is known of the future of one access.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 pub enum Future {
     /// Nothing.
     #[default]

@@ -7,13 +7,14 @@
 use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The list of a block that is in none.
 pub const OUT: u8 = 0;
 
 /// Lists `1..SLOTS`, of which `1..=RESIDENT` hold resident blocks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct GhostLists<const SLOTS: usize, const RESIDENT: u8> {
     links: Links<u8, SLOTS>,
 }

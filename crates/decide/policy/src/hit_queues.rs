@@ -8,6 +8,7 @@ use crate::queue::BlockQueue;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The most hits that are counted.
@@ -22,7 +23,7 @@ const QUEUE_SHIFT: u32 = 2;
 
 /// Queues `0..QUEUES`; each block is in at most one of them. The first `RESIDENT` hold resident
 /// blocks, the others ghosts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct HitQueues<const QUEUES: usize, const RESIDENT: usize> {
     queues: [BlockQueue; QUEUES],
     /// Per id: its queue and hits, or 0 for a block in no queue.

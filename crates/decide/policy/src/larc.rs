@@ -12,6 +12,7 @@ use crate::ghost_lists::{GhostLists, OUT};
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -21,7 +22,7 @@ const CACHED: u8 = 1;
 const GHOST: u8 = 2;
 
 /// Lazy adaptive replacement cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Larc {
     lists: GhostLists<3, 1>,
     capacity: u32,

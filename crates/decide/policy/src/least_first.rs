@@ -7,19 +7,20 @@
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The place of a block that is not held.
 const OUT: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct KeyedBlock {
     key: u64,
     block: BlockId,
 }
 
 /// The order; see the top of the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct LeastFirst {
     heap: Vec<KeyedBlock>,
     /// The place of each block in `heap`, or [`OUT`].

@@ -13,6 +13,7 @@
 use crate::levels::{LEVELS, LevelLook, LevelStore};
 use crate::renumber::Renumbering;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 use std::ops::{Index, IndexMut};
 
@@ -60,7 +61,7 @@ pub trait PlaceTag: Copy + Default {
 impl PlaceTag for () {}
 
 /// What one array knows of an id: its place, and its tag.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 pub struct Placed<T> {
     /// The place, which only lists change; [`OUT`] for one in no list.
     pub(crate) place: u32,
@@ -84,7 +85,7 @@ impl<T: PlaceTag> Places for &mut [Placed<T>] {
 }
 
 /// Lists over one array of ids, each with a tag.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct LevelChunks<T, const L: usize> {
     nodes: Vec<Placed<T>>,
     /// The lists, to look at.
@@ -190,7 +191,7 @@ impl ChunkTally for () {
 }
 
 /// Entries of [`KINDS`] kinds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 pub struct KindTally {
     /// The kind of each slot's entry.
     kinds: u64,
@@ -225,7 +226,7 @@ impl ChunkTally for KindTally {
 
 /// A chunk but for its entries, which would crowd it out of the processor's cache: it is visited
 /// more often. Chunks `0..LISTS` are the sentinels of circular lists.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Chunk<K> {
     /// The neighbours: the newer, the older. Of a sentinel: the oldest, the newest.
     links: [u32; 2],
@@ -272,7 +273,7 @@ impl<K: ChunkTally> Chunk<K> {
 }
 
 /// `LISTS` lists of entries whose places stand elsewhere.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct ChunkLists<K, const LISTS: usize> {
     /// Reserved with the ids, so that it does not grow between.
     chunks: Vec<Chunk<K>>,
@@ -494,7 +495,7 @@ const PIECE: usize = 256;
 ///
 /// A piece has [`PIECE`] elements and never moves, so that growing does not pause. One more load
 /// per access than an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct SegmentedList<T> {
     pieces: Vec<Box<[T; PIECE]>>,
     len: usize,

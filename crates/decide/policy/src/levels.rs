@@ -5,6 +5,7 @@
 //! with the oldest entry of the level reached, so that levels keep their lengths. The lists are 64
 //! neighbours of a [`LevelStore`] that several queues may share.
 
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Levels of a queue.
@@ -42,7 +43,7 @@ pub trait LevelStore {
 }
 
 /// One queue over lists `first..first + LEVELS` of some [`LevelStore`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct LevelQueue {
     first: usize,
     len: u32,

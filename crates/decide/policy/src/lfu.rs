@@ -10,6 +10,7 @@ use crate::count_buckets::CountBuckets;
 use crate::registry::{Entry, PolicyVisitor, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{BlockId, Seed, declare};
 
 declare! {
@@ -24,7 +25,7 @@ declare! {
 
 /// Least frequently used. `AGING`, a setting, is a parameter of the type: without it no access pays
 /// for the counts that a halving needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Lfu<const AGING: bool> {
     blocks: CountBuckets<AGING>,
     capacity: u32,

@@ -21,6 +21,7 @@ use crate::sampled_blocks::SampledBlocks;
 use crate::stored::BlockStore;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_memory::prefetch;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed, declare};
 
 declare! {
@@ -48,7 +49,7 @@ const NO_BLOCK: BlockId = BlockId(u32::MAX);
 const TOGETHER: usize = 32;
 
 /// What is known of a resident block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct LhdBlock {
     /// The time of its last access.
     used: u32,
@@ -83,7 +84,7 @@ impl LhdBlock {
 
 /// A block drawn, in the order in which it becomes known: where it lies, which it is, where its
 /// density stands.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct Candidate {
     place: u32,
     block: BlockId,
@@ -92,7 +93,7 @@ struct Candidate {
 }
 
 /// Least hit density.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Lhd {
     blocks: SampledBlocks<LhdBlock>,
     capacity: u32,
@@ -107,6 +108,7 @@ pub struct Lhd {
     next_admission: usize,
     victim_density: f32,
     rng: Rng,
+    #[snapshot(settings)]
     settings: LhdSettings,
 }
 
@@ -366,7 +368,7 @@ const DECAY: f32 = 0.9;
 const FEWEST_EVENTS: f64 = 1e-5;
 
 /// The counts of one class and age.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct Events {
     hits: f32,
     evictions: f32,
@@ -378,7 +380,7 @@ struct Events {
 /// expected from there on over the time that they and the evictions take. Ages are coarse: a bucket
 /// is a power of two of accesses, such that all buckets together reach [`REACH`] accesses per
 /// cached block. Densities are per bucket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Densities {
     /// By class, then age.
     events: Vec<Events>,

@@ -7,12 +7,13 @@
 
 use crate::renumber::Renumbering;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The link of a block that is in no list.
 const OUT: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct LinkNode<T> {
     newer: u32,
     older: u32,
@@ -20,7 +21,7 @@ struct LinkNode<T> {
 }
 
 /// `LISTS` lists over one array; the newest end is the head.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Links<T, const LISTS: usize> {
     nodes: Vec<LinkNode<T>>,
     lens: [u32; LISTS],

@@ -18,6 +18,7 @@ use crate::links::Links;
 use crate::registry::{Entry, Registered, Variant};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -45,7 +46,7 @@ const QUEUE: usize = 0;
 const GHOSTS: usize = 1;
 
 /// Low inter-reference recency set, by the rules of its [`Variant`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Lirs {
     /// The paper's S, with the status of each block as its tag.
     stack: Links<u8, 1>,

@@ -25,6 +25,7 @@ use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_model::learn::BoostingSettings;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed, declare};
 
 declare! {
@@ -47,7 +48,7 @@ declare! {
 const SAMPLES_PER_BLOCK: usize = 4;
 
 /// Learning relaxed Belady.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Lrb {
     blocks: LrbBlocks,
     capacity: u32,
@@ -61,6 +62,7 @@ pub struct Lrb {
     /// The blocks drawn: the candidates.
     drawn: Vec<BlockId>,
     rng: Rng,
+    #[snapshot(settings)]
     settings: LrbSettings,
 }
 
@@ -239,7 +241,7 @@ const FIRST_HALF_LIFE_LOG2: u32 = 10;
 /// Source: Song et al., NSDI'20, section 4.3: the distances between its last 32 uses, and ten
 /// exponentially decayed counters whose half-lives double from 2^10 accesses on. The size of an
 /// object and its type fall away: blocks are alike. 172 bytes per id.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct BlockHistory {
     /// The time of its last use, modulo 2^32.
     pub used: u32,
@@ -318,7 +320,7 @@ fn decay(accesses: u32, counter: usize) -> f32 {
 const NONE: u32 = u32::MAX;
 
 /// A sample that waits, or an unused entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct WaitingSample {
     time: u32,
     /// The next sample of the block, or the next unused entry.
@@ -331,7 +333,7 @@ struct WaitingSample {
 /// what should have been predicted. Blocks outside the cache are forgotten in the order of their
 /// last uses: a circle names the block of each of the last accesses. 200 bytes per id, 4 to 8 per
 /// access of the window, 8 per waiting sample.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct LrbBlocks {
     resident: SampledBlocks<()>,
     /// Blocks outside the cache that are remembered.

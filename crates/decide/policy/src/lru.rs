@@ -8,11 +8,12 @@ use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// Least recently used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Lru {
     links: Links<(), 1>,
     capacity: u32,

@@ -40,6 +40,7 @@ use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed, declare};
 
 declare! {
@@ -62,7 +63,7 @@ declare! {
 const MAX_HITS: u8 = 7;
 
 /// Merlin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Merlin {
     queues: MerlinQueues,
     capacity: u32,
@@ -76,6 +77,7 @@ pub struct Merlin {
     evictions: u32,
     /// How often they did so since counts were halved.
     epochs: u32,
+    #[snapshot(settings)]
     settings: MerlinSettings,
 }
 
@@ -318,7 +320,7 @@ const GHOST: usize = 3;
 const HISTORY: usize = 4;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 struct MerlinBlock {
     /// Its queue plus one, if it is resident or in the history; else 0.
     place: u8,
@@ -332,7 +334,7 @@ struct MerlinBlock {
 }
 
 /// The queues of Merlin: a block may be in one of the first three and a ghost besides.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct MerlinQueues {
     queues: [BlockQueue; 5],
     blocks: Vec<MerlinBlock>,

@@ -6,13 +6,14 @@
 //! the first budget is there again.
 
 use crate::Verdict;
+use cachewright_snapshot::SnapshotValue;
 
 /// The budget at first, and the most that it can be, in capacities of the `lru`.
 const FIRST: f64 = 0.5;
 const MOST: f64 = 4.0;
 
 /// What is left to spend.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct MissBudget {
     /// Misses; below 0 where the change to `lru` costs more than was left.
     left: f64,

@@ -17,6 +17,7 @@ use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed, declare};
 
 /// The most lists of resident blocks.
@@ -37,13 +38,14 @@ declare! {
 }
 
 /// Multi-Queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Mq {
     lists: MqLists,
     capacity: u32,
     history_blocks: u32,
     /// Accesses so far, modulo 2^32.
     now: u32,
+    #[snapshot(settings)]
     settings: MqSettings,
 }
 
@@ -152,7 +154,7 @@ impl StoredPolicy for Mq {
 }
 
 /// What is known of a block that is in a list.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct MqBlock {
     /// Accesses, or 0 of a block in no list.
     count: u32,
@@ -162,7 +164,7 @@ struct MqBlock {
 }
 
 /// The lists, and the history.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct MqLists {
     links: Links<MqBlock, { HISTORY + 1 }>,
     resident: u32,

@@ -5,13 +5,15 @@
 //! number of the rows that wait, which the caller bounds, and of the most candidates so far.
 
 use cachewright_model::learn::{BoostedTrees, BoostingSettings};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::Seed;
 
 /// The trees; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct OnlineTrees {
     /// Numbers of a row.
     inputs: usize,
+    #[snapshot(settings)]
     settings: BoostingSettings,
     trees: Option<BoostedTrees>,
     /// Rows of the next training, and what they should have predicted.

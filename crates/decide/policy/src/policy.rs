@@ -7,12 +7,14 @@ use crate::foreign::ForeignCode;
 use crate::future::Future;
 use crate::renumber::Renumbering;
 use crate::shadow::ShadowSplit;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Op, Request};
 
 /// A replacement policy over unit blocks; see [`PolicyHooks`] for what it may do besides.
 ///
-/// Ids passed in must be below the bound given to [`Policy::reserve_ids`].
-pub trait Policy: PolicyHooks + Send {
+/// Ids passed in must be below the bound given to [`Policy::reserve_ids`]. Its [`Snapshot`] is
+/// restored into a policy of the same settings, of any capacity, that has the same models.
+pub trait Policy: PolicyHooks + Snapshot + Send {
     /// Decides about one access.
     fn access(&mut self, access: Access) -> Verdict;
 
@@ -76,7 +78,7 @@ pub trait Policy: PolicyHooks + Send {
 }
 
 /// One access to one block.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 pub struct Access {
     /// The block.
     pub block: BlockId,
@@ -110,7 +112,7 @@ pub enum Verdict {
 }
 
 /// A request as a policy sees it that declares [`Need::Requests`](crate::Need::Requests).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct RequestInfo {
     /// When it arrives, in nanoseconds since the start of the workload.
     pub time_ns: u64,
@@ -146,7 +148,7 @@ pub enum Region {
 }
 
 /// The sizes of the two regions in which a policy places its blocks; their sum is its capacity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct RegionSizes {
     /// Blocks of [`Region::Private`].
     pub private_blocks: u32,

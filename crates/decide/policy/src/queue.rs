@@ -10,13 +10,14 @@
 //! O(1); 2 bytes per id once something has been removed, none before.
 
 use crate::renumber::Renumbering;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Stale entries tolerated beyond the number of live ones before the queue is compacted.
 const SLACK: u32 = 64;
 
 /// The queue; entries are pushed at the head (newest) and popped at the tail (oldest).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct BlockQueue {
     /// A power of two of entries, used in a circle.
     ring: Vec<u32>,

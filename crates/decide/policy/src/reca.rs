@@ -20,6 +20,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
 declare! {
@@ -60,7 +61,7 @@ const CONFIGURATIONS: [WorkloadConfiguration; 5] = {
 };
 
 /// What is known of a block in the cache.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct ClassTag {
     /// The queue it is in.
     class: u8,
@@ -69,7 +70,7 @@ struct ClassTag {
 }
 
 /// The blocks in the cache: one queue per class, least recently used last.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct ClassQueues {
     links: Links<ClassTag, 4>,
     len: u32,
@@ -146,10 +147,11 @@ impl BlockStore for ClassQueues {
 }
 
 /// The cache; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Reca {
     queues: ClassQueues,
     capacity: u32,
+    #[snapshot(settings)]
     settings: RecaSettings,
     classes: Classes,
     /// The class of the request whose blocks are accessed.

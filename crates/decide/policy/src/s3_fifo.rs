@@ -24,6 +24,7 @@ use crate::hit_queues::HitQueues;
 use crate::registry::{Entry, Registered, Variant};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed, declare};
 
 /// The queues.
@@ -46,13 +47,14 @@ declare! {
 }
 
 /// S3-FIFO, by the rules of its [`Variant`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct S3Fifo {
     queues: HitQueues<3, 2>,
     capacity: u32,
     small_blocks: u32,
     ghost_blocks: u32,
     has_evicted: bool,
+    #[snapshot(settings)]
     settings: S3FifoSettings,
 }
 

@@ -7,19 +7,20 @@
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The place of a block that is not resident.
 const OUT: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct SampledBlock<T> {
     block: BlockId,
     state: T,
 }
 
 /// The blocks; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct SampledBlocks<T> {
     blocks: Vec<SampledBlock<T>>,
     /// The place of each id in `blocks`, or [`OUT`].

@@ -5,13 +5,14 @@
 //! O(1) per hit and segment.
 
 use crate::ghost_lists::GhostLists;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The most segments.
 pub const MAX_SEGMENTS: usize = 8;
 
 /// Which lists are segments, and how many blocks each may hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 pub struct Segmented {
     lowest: u8,
     highest: u8,

@@ -8,6 +8,7 @@
 //! partition hits there, and is no copy: it moves when it comes back after it has left.
 
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::BlockId;
 
 /// How a policy of two shadow partitions is split.
@@ -20,7 +21,7 @@ pub struct ShadowSplit {
 }
 
 /// Two partitions under the same policy; at first the second has all blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Shadowed<P> {
     parts: [P; 2],
     /// Hashes below it belong to the first partition.

@@ -14,11 +14,12 @@ use crate::hit_queues::HitQueues;
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// SIEVE.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Sieve {
     queues: HitQueues<2, 2>,
     /// The queue that is now ahead of the hand.

@@ -16,6 +16,7 @@ use crate::registry::{Entry, Registered};
 use crate::segmented::{MAX_SEGMENTS, Segmented};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed, declare};
 
 declare! {
@@ -36,11 +37,12 @@ const LISTS: usize = MAX_SEGMENTS + 1;
 const RESIDENT: u8 = MAX_SEGMENTS as u8;
 
 /// Segmented least recently used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Slru {
     lists: GhostLists<LISTS, RESIDENT>,
     capacity: u32,
     segmented: Segmented,
+    #[snapshot(settings)]
     settings: SlruSettings,
 }
 

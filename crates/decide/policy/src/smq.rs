@@ -28,6 +28,7 @@ use crate::levels::{LEVELS, LevelQueue};
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -57,7 +58,7 @@ const SAFE_LEVEL: usize = LEVELS / 2;
 const ENTRY_LEVEL: u8 = LEVELS as u8 - 1;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct BlockTag {
     /// The cache period in which it last climbed; 0 for none.
     climbed: u32,
@@ -68,13 +69,14 @@ struct BlockTag {
 impl PlaceTag for BlockTag {}
 
 /// Stochastic multiqueue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Smq {
     blocks: LevelChunks<BlockTag, { 2 * LEVELS }>,
     clean: LevelQueue,
     dirty: LevelQueue,
     hotspot: Hotspot,
     capacity: u32,
+    #[snapshot(settings)]
     settings: SmqSettings,
     accesses_to_tick: u32,
     /// Ticks so far, modulo the cache period.
@@ -317,7 +319,7 @@ impl Policy for Smq {
 const FORESEEN_LEVEL: u8 = (LEVELS * 3 / 4) as u8;
 
 /// What is known of a region.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct RegionTag {
     /// The hotspot period in which it last climbed; 0 for none.
     climbed: u32,
@@ -331,7 +333,7 @@ impl PlaceTag for RegionTag {}
 ///
 /// Regions that miss climb; how many of those missed stood high says how well that foresees what is
 /// missed, and so whether a missed block is promoted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Hotspot {
     regions: LevelChunks<RegionTag, LEVELS>,
     queue: LevelQueue,

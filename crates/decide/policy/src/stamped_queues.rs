@@ -7,10 +7,11 @@ use crate::hit_queues::HitQueues;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The queues, of which the first `RESIDENT` hold resident blocks, the others ghosts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct StampedQueues<const QUEUES: usize, const RESIDENT: usize> {
     queues: HitQueues<QUEUES, RESIDENT>,
     /// Blocks that ever entered each queue, modulo 2^32.

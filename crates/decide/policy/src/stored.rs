@@ -6,6 +6,7 @@
 
 use crate::renumber::Renumbering;
 use crate::{Access, Future, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::BlockId;
 
 /// Blocks, resident ones and ghosts, in some order.
@@ -40,7 +41,7 @@ pub trait BlockStore: Send {
 }
 
 /// A policy over one store. The engine sees it as a [`Policy`].
-pub trait StoredPolicy: PolicyHooks + Send {
+pub trait StoredPolicy: PolicyHooks + Snapshot + Send {
     /// Where its blocks lie.
     type Store: BlockStore;
 

@@ -37,6 +37,7 @@ use crate::sampled_blocks::SampledBlocks;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_model::learn::BoostingSettings;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed, declare};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -61,7 +62,7 @@ declare! {
 const SAMPLES_PER_ROW: u64 = 4;
 
 /// 3L-Cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct ThreeLCache {
     blocks: WindowBlocks,
     capacity: u32,
@@ -79,6 +80,7 @@ pub struct ThreeLCache {
     /// The blocks drawn for a round.
     drawn: Vec<BlockId>,
     rng: Rng,
+    #[snapshot(settings)]
     settings: ThreeLCacheSettings,
 }
 
@@ -333,7 +335,7 @@ const RESIDENT: u8 = 1;
 const GHOST: u8 = 2;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct WindowBlock {
     /// The time of its last use, modulo 2^32.
     used: u32,
@@ -371,7 +373,7 @@ impl WindowBlock {
 }
 
 /// Blocks in the cache in the order of their last uses, and ghosts in the order in which they left.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct WindowBlocks {
     links: Links<WindowBlock, 2>,
     /// Blocks of the cache that entered since there is a model and were not drawn, newest first.
@@ -646,7 +648,7 @@ const MIN_WINDOW: u32 = 2;
 const MAX_WINDOW: u32 = 6;
 
 /// How many blocks are tracked, and what is counted to decide about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct ReuseWindow {
     /// Caches of blocks, the cache itself among them.
     caches: u32,
@@ -711,7 +713,7 @@ impl ReuseWindow {
 }
 
 /// Victims and draws of a part of a scan.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct ScanPart {
     victims: u64,
     drawn: u64,
@@ -721,7 +723,7 @@ struct ScanPart {
 const USE_CLASSES: usize = 16;
 
 /// A scan of the cache from the oldest block to the newest, over many rounds, and what it adapts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct EvictionScan {
     /// Blocks of the scan, and those that were looked at.
     length: u32,
@@ -814,7 +816,7 @@ fn uses_of_most(victims: &[u32; USE_CLASSES]) -> u32 {
 }
 
 /// A prediction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Candidate {
     /// Accesses from the last training until the block is used.
     used: f64,

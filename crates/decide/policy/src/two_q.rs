@@ -11,6 +11,7 @@ use crate::ghost_lists::GhostLists;
 use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -31,10 +32,11 @@ const AM: u8 = 2;
 const A1_OUT: u8 = 3;
 
 /// Two queues.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct TwoQ {
     lists: GhostLists<4, 2>,
     capacity: u32,
+    #[snapshot(settings)]
     settings: TwoQSettings,
     kin_blocks: u32,
     kout_blocks: u32,

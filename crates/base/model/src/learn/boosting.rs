@@ -5,6 +5,7 @@
 //! of inputs and growth of the best leaf first as in Ke et al., "LightGBM", NIPS'17. Invariant: one
 //! thread, and every draw from a seed: the same rows give the same trees.
 
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{Rng, Seed};
 
 /// The numbers of a training.
@@ -46,7 +47,7 @@ impl Default for BoostingSettings {
 
 /// A node: a row goes to `child`, or to the node after it where the input is above the threshold. A
 /// leaf is its own child, and nothing is above its threshold.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 struct BoostedNode {
     threshold: f32,
     input: u16,
@@ -54,7 +55,7 @@ struct BoostedNode {
 }
 
 /// One tree.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 struct BoostedTree {
     nodes: Vec<BoostedNode>,
     /// By node: what a leaf adds.
@@ -63,7 +64,7 @@ struct BoostedTree {
 }
 
 /// Trees that predict a number together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub struct BoostedTrees {
     inputs: usize,
     base: f32,

@@ -2,6 +2,8 @@
 //!
 //! Units: block accesses unless a name says requests; nanoseconds.
 
+use cachewright_snapshot::SnapshotValue;
+
 pub mod over_time;
 pub mod responses;
 
@@ -9,7 +11,7 @@ pub use over_time::{Bin, Population, Rates};
 pub use responses::{Latencies, Responses};
 
 /// Counters of one tenant (or of all). Every derived figure is a function of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct Counts {
     /// Block reads.
     pub reads: u64,
@@ -249,7 +251,7 @@ impl LossReason {
 
 /// Blocks of one tenant (or of all) that were lost, by reason; every block that is dropped counts.
 /// Their sum is [`Counts::invalidations`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct Losses {
     blocks: [u64; LossReason::ALL.len()],
     dirty: [u64; LossReason::ALL.len()],

@@ -10,6 +10,7 @@ use cachewright_policy::{
     Access, BackgroundOp, Future, Policy, PolicyHooks, Region, RegionSizes, Registered,
     RequestInfo, ShadowSplit, Verdict,
 };
+use cachewright_snapshot::{Snapshot, SnapshotError, SnapshotReader, SnapshotWriter};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
@@ -108,6 +109,16 @@ impl<const HOOKS: bool> PolicyHooks for Scripted<HOOKS> {
             assert!(self.lru.remove(block));
         }
         Some(op)
+    }
+}
+
+impl<const HOOKS: bool> Snapshot for Scripted<HOOKS> {
+    fn save(&self, out: &mut SnapshotWriter) {
+        out.refuse("a policy of this test");
+    }
+
+    fn restore(&mut self, _: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        Err(SnapshotError::refused("a policy of this test"))
     }
 }
 

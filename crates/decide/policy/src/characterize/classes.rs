@@ -10,10 +10,11 @@
 //! compared with all remembered requests, in O(128) and without branches.
 
 use crate::characterize::is_access;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{Request, declare};
 
 /// The place of a request among earlier requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SnapshotValue)]
 #[repr(u8)]
 pub enum RequestClass {
     /// Large, or adjacent to the start or end of an earlier request.
@@ -59,7 +60,7 @@ declare! {
 }
 
 /// Classifies each request of one volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct RequestClassifier {
     large_bytes: u64,
     gap_bytes: u64,

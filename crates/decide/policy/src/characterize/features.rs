@@ -2,6 +2,7 @@
 
 use super::classes::{ClassSettings, RequestClass, RequestClassifier};
 use super::{Entry, Need, Registered, RequestFeatures, is_write, log2_bytes};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Nanos, Request};
 use foldhash::fast::FixedState;
@@ -18,7 +19,7 @@ const PAGE_BITS: u32 = 12;
 ///
 /// The page of a request is the 4 KiB page in which it starts. Counts cover the last 65,536
 /// requests, so that memory is bounded and a count means the same early and late in a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct PageCounts {
     counts: HashMap<u64, u32, FixedState>,
     /// Pages in order of arrival; once full, `oldest` is overwritten next.
@@ -93,7 +94,7 @@ const FREQUENCY_NAMES: [&str; BINS + 2] =
 /// Three features of a request: recent requests to its page in bins, whether it writes, its size.
 /// Source: RC-RNN section 3.2 (Frequency, after Azor and Hystor), which does not give the period of
 /// the counts: see [`PageCounts`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Frequency {
     counts: PageCounts,
 }
@@ -145,7 +146,7 @@ const TWSD_NAMES: [&str; CLASSES + BINS + 2] = [
 /// The features of [`Frequency`], and the class of a request: sequential, overlapped, strided or
 /// random. Source: RC-RNN section 3.2 (TWSD, temporal working set distribution, after Tarihi et
 /// al., TC'16; the method of ReCA).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Twsd {
     classes: RequestClassifier,
     frequency: Frequency,
@@ -188,7 +189,7 @@ const IO_SIZE_NAMES: [&str; 8] =
 ///
 /// Over a window, a histogram of sizes. Source: RC-RNN section 3.2 (IOSize). The paper does not
 /// give the classes; here they are powers of two from 4 KiB to 256 KiB, and larger.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct IoSize;
 
 impl RequestFeatures for IoSize {
@@ -228,7 +229,7 @@ const RC_RNN_NAMES: [&str; 5] = ["gap", "jump", "address", "size", "write"];
 /// appears twice: as published (`address`, GiB), and as the distance from the end of the previous
 /// request (`jump`, a signed logarithm), which does not identify the volume. A trainer switches off
 /// features that a model must not use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct RcRnnFeatures {
     before: Option<(Nanos, u64)>,
 }

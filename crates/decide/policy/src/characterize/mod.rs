@@ -11,6 +11,7 @@ pub mod classes;
 pub mod features;
 pub mod windowed;
 
+use cachewright_snapshot::Snapshot;
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{Op, RegistryError, Request, Value};
@@ -30,7 +31,7 @@ pub struct KindEstimate {
 }
 
 /// Tells which kind of workload runs.
-pub trait Characterizer: Send {
+pub trait Characterizer: Snapshot + Send {
     /// Observes the next request. O(1).
     fn observe(&mut self, request: &Request);
 
@@ -46,7 +47,7 @@ pub trait Characterizer: Send {
 }
 
 /// The features of a request that a characterizer reads.
-pub trait RequestFeatures: Send {
+pub trait RequestFeatures: Snapshot + Send {
     /// A name per feature.
     fn names(&self) -> &'static [&'static str];
 

@@ -11,6 +11,7 @@
 
 use crate::characterize::{Characterizer, KindEstimate, RequestFeatures, is_access};
 use cachewright_model::{Description, Model, StoredModel, argmax, softmax};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::Request;
 use std::collections::VecDeque;
 
@@ -29,9 +30,12 @@ struct WindowModel {
 }
 
 /// Classifies the last windows.
+#[derive(Snapshot)]
 pub struct Windowed {
+    #[snapshot(settings)]
     name: &'static str,
     features: Box<dyn RequestFeatures>,
+    #[snapshot(settings)]
     model: Option<WindowModel>,
     /// Rows of the last windows, one after another.
     rows: VecDeque<f32>,

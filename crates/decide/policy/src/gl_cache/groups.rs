@@ -9,6 +9,7 @@ use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_model::learn::BoostedTrees;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// In place of the number of a group.
@@ -33,7 +34,7 @@ pub enum GroupPlace {
     Ghost,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct GroupedBlock {
     group: u32,
     /// Its place among the blocks of the group.
@@ -49,7 +50,7 @@ const NOWHERE: GroupedBlock =
     GroupedBlock { group: OUT, place: 0, used: 0, hits: 0, is_active: false };
 
 /// The groups; see the top of the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Groups {
     blocks: Vec<GroupedBlock>,
     list: GroupList,
@@ -347,7 +348,7 @@ impl BlockStore for Groups {
 pub const NO_ROW: u32 = u32::MAX;
 
 /// Blocks written or merged together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Group {
     /// In no order.
     pub blocks: Vec<BlockId>,
@@ -371,7 +372,7 @@ pub struct Group {
 ///
 /// The newest group is open, all others are closed. A stamp tells a group from others that had its
 /// number before. Numbers and memory of groups that went are used again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct GroupList {
     groups: Vec<Group>,
     unused: Vec<u32>,
@@ -495,7 +496,7 @@ const RANKED_PART: usize = 50;
 /// With a model it is the group of least predicted utility that has a closed next newer one, and
 /// that one; groups are ranked again after a fiftieth of them has left. Without a model, and where
 /// no ranked group can be merged, pairs follow in the order of writing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct MergeOrder {
     model: Option<BoostedTrees>,
     /// Groups with their stamps by falling utility, and those to be taken before the next ranking.

@@ -22,6 +22,7 @@ use crate::registry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_model::learn::{BoostedTrees, BoostingSettings};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed, declare};
 use groups::{Group, GroupPlace, Groups, MergeOrder, NO_ROW};
 
@@ -43,7 +44,7 @@ declare! {
 const MIN_INTERVAL: u64 = 64;
 
 /// Group-level learned cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct GlCache {
     groups: Groups,
     capacity: u32,
@@ -56,6 +57,7 @@ pub struct GlCache {
     observations: Observations,
     merges: MergeOrder,
     rng: Rng,
+    #[snapshot(settings)]
     settings: GlCacheSettings,
 }
 
@@ -238,7 +240,7 @@ const FEWEST_ROWS: usize = 32;
 /// A row holds the inputs of a group at one time; its utility grows by one over the accesses since
 /// then each time that a block of the group is used for the first time (Yang et al., FAST'23,
 /// section 3.2). Utilities are per cached block, so that they do not shrink with the capacity.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct Observations {
     inputs: Vec<f32>,
     /// Per row when it was made.

@@ -8,12 +8,13 @@ use super::GuardedSettings;
 use super::switching_cache::{RULES, Rule};
 use crate::Verdict;
 use crate::miss_budget::MissBudget;
+use cachewright_snapshot::Snapshot;
 
 /// The least margin, in hits: in a small cache a few hits say nothing.
 const LEAST_MARGIN: f64 = 16.0;
 
 /// The sums, the budget, and what they are measured by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Choice {
     sums: [f64; RULES.len()],
     /// What a sum keeps from one access to the next.
@@ -21,6 +22,7 @@ pub struct Choice {
     /// Hits that another rule must be ahead.
     margin: f64,
     budget: MissBudget,
+    #[snapshot(settings)]
     settings: GuardedSettings,
 }
 

@@ -26,6 +26,7 @@ mod switching_cache;
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed};
 use choice::Choice;
 use sample::Sample;
@@ -48,7 +49,7 @@ cachewright_types::declare! {
 }
 
 /// A cache that follows the best of several rules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Guarded {
     cache: SwitchingCache,
     sample: Sample,

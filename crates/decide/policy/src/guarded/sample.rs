@@ -15,6 +15,9 @@
 use super::switching_cache::{RULES, Rule, SwitchingCache};
 use crate::Verdict;
 use crate::renumber::Renumbering;
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
+};
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, Seed};
 use hashbrown::HashTable;
@@ -26,7 +29,7 @@ const MOST_BLOCKS: u32 = 3;
 const LOOKS: usize = 16;
 
 /// A block that some miniature tracks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Sampled {
     /// Its id in the cache.
     block: BlockId,
@@ -51,6 +54,41 @@ pub struct Sample {
     /// Hashes taken so far.
     drawn: u64,
     seed: Seed,
+}
+
+/// The numbers are found by their blocks again.
+impl Snapshot for Sample {
+    fn save(&self, out: &mut SnapshotWriter) {
+        let Sample {
+            miniatures,
+            most: _,
+            numbers: _,
+            sampled,
+            free,
+            hand,
+            threshold,
+            drawn,
+            seed: _,
+        } = self;
+        miniatures.save(out);
+        sampled.save(out);
+        free.save(out);
+        (*hand, *threshold, *drawn).save(out);
+    }
+
+    fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        self.miniatures.restore(from)?;
+        self.sampled.restore(from)?;
+        self.free.restore(from)?;
+        (self.hand, self.threshold, self.drawn) = SnapshotValue::load(from)?;
+        self.numbers.clear();
+        for number in 0..self.sampled.len() as u32 {
+            if let Some(sampled) = self.sampled[number as usize] {
+                self.enter(sampled.block, number);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Sample {

@@ -11,10 +11,11 @@
 use crate::Verdict;
 use crate::links::Links;
 use crate::renumber::Renumbering;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{BlockId, Rng, Seed};
 
 /// A way to choose which block is let in and which leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub enum Rule {
     /// The block not used for the longest time leaves.
     Lru,
@@ -33,7 +34,7 @@ pub enum Rule {
 pub const RULES: [Rule; 5] = [Rule::Lru, Rule::Arc, Rule::Queues, Rule::Frequency, Rule::Bimodal];
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 struct Mark {
     /// [`OUT`], a list of ghosts, or any list of the bank that holds the block; in a bank of
     /// counts the list follows from the count.
@@ -78,7 +79,7 @@ const HALVE_EVERY: u64 = 16;
 const REFRESH: u64 = 64;
 
 /// The blocks, under the rule that runs; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct SwitchingCache {
     links: Links<Mark, LISTS>,
     capacity: u32,

@@ -12,6 +12,7 @@ use crate::level_chunks::{
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use crate::renumber::Renumbering;
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// The lists of blocks remembered, whose nodes stand with those of blocks held.
@@ -24,7 +25,7 @@ fn missed_of<'a>(
 }
 
 /// Blocks held and blocks remembered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub(super) struct LevelLists {
     lists: HeldOrder,
     missed_order: ChunkLists<(), LEVELS>,
@@ -279,7 +280,7 @@ impl LevelLists {
 }
 
 /// Where a block held lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub(super) struct LevelList {
     /// In the region that tenants share: the paper's shared bit.
     pub shared: bool,
@@ -302,7 +303,7 @@ impl LevelList {
 }
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 pub(super) struct LevelTag {
     /// The period in which it last climbed, of the cache or of misses; 0 for none.
     pub climbed: u32,
@@ -321,7 +322,7 @@ impl PlaceTag for LevelTag {
 pub(super) type LevelNode = Placed<LevelTag>;
 
 /// Blocks of a level list, by level.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 pub(super) struct LevelCounts {
     pub levels: [u32; LEVELS],
     pub all: u32,
@@ -348,7 +349,7 @@ impl LevelCounts {
 }
 
 /// The lists of blocks held, with counts of each level list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub(super) struct HeldOrder {
     pub nodes: Vec<LevelNode>,
     pub order: ChunkLists<KindTally, LEVELS>,

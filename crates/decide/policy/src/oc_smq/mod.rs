@@ -26,6 +26,7 @@ use crate::levels::LEVELS;
 use crate::registry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed};
 use level_lists::{LevelList, LevelLists};
 
@@ -59,13 +60,14 @@ const PERIOD_TICKS: u32 = 10;
 const MIN_REMEMBERED: u32 = LEVELS as u32;
 
 /// The multiqueue of OC-Cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct OcSmq {
     level_lists: LevelLists,
     sizes: RegionDivision,
     thresholds: Thresholds,
     background: RoundWork,
     pool: PoolWrites,
+    #[snapshot(settings)]
     settings: OcSmqSettings,
     /// Blocks remembered at most.
     memory: u32,
@@ -381,7 +383,7 @@ impl Policy for OcSmq {
 /// it falls by one when the tick had fewer hits than the one before. Ticks are equally long, so
 /// hits compare as hit ratios do. The hot level is the lowest at which no more blocks stand, there
 /// and above, than the tenant's private region holds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct Thresholds {
     /// A missed block at this level or above enters the cache.
     pub promote: u8,
@@ -425,7 +427,7 @@ impl Thresholds {
 /// They add up to the capacity whatever order resizes and divisions come in. A division is wanted
 /// until the next one: a resize keeps its proportions as far as what is held allows, and comes back
 /// to them as soon as it can.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct RegionDivision {
     wanted: RegionSizes,
     now: RegionSizes,
@@ -489,7 +491,7 @@ const NS_PER_S: f64 = 1e9;
 /// reading, off by default. A bucket of tokens: so many come in per second, those of a second at
 /// most are kept. A new block needs one; a block rewritten there takes one whether or not there is
 /// one, so that new blocks wait.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct PoolWrites {
     /// Blocks per second; 0 for any number.
     rate: f64,
@@ -604,7 +606,7 @@ const SAFE_LEVEL: usize = LEVELS / 2;
 ///
 /// A round is all background work that is asked for after one request; it ends when there is
 /// nothing more to do or when it has done as much as one round may (Wang et al., section IV).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct RoundWork {
     /// Blocks demoted or cleaned in this round.
     pub moved: u32,

@@ -24,6 +24,7 @@
 
 use crate::RequestInfo;
 use crate::links::Links;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Bytes of a sector.
@@ -34,7 +35,7 @@ const NEVER: f32 = 32.0;
 pub const MAX_FEATURES: usize = 9;
 
 /// For how long an oracle keeps a block, in accesses from admission to eviction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub enum StayClass {
     /// Fewer than the cache has blocks.
     Soon,
@@ -51,7 +52,7 @@ impl StayClass {
 }
 
 /// What is decided about a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct CachingLabel {
     /// Whether its blocks are let in.
     pub cached: bool,
@@ -103,7 +104,7 @@ impl FeatureSet {
 }
 
 /// A stream of requests and what is remembered of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct FeatureStream {
     memory: Memory,
     /// First byte of the request before, and the byte after its last.
@@ -188,7 +189,7 @@ fn log2(number: u64) -> f32 {
 const REMEMBERED: u32 = 3;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct BlockPast {
     /// When it was used last, in accesses modulo 2^32.
     last: u32,
@@ -202,7 +203,7 @@ pub struct BlockPast {
 ///
 /// The blocks used last are remembered, three times as many as the cache may hold; one that has not
 /// been asked for while so many others were is as new. Counts stop at 65,535. 16 bytes per id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Memory {
     links: Links<BlockPast, 1>,
     limit: u32,

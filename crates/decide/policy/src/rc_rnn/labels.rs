@@ -10,19 +10,33 @@ use cachewright_model::{
     Architecture, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch, Int8State, Model,
     StoredModel, fingerprint,
 };
+use cachewright_snapshot::Snapshot;
 
 /// Heads by name with their outputs, in the order of the outputs.
 pub const HEADS: [(&str, usize); 2] = [("cached", 2), ("duration", 3)];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 enum ModelArithmetic {
-    Float { model: FloatModel, scratch: FloatScratch, state: FloatState },
-    Int8 { model: Int8Model, scratch: Int8Scratch, state: Int8State },
+    Float {
+        #[snapshot(settings)]
+        model: FloatModel,
+        #[snapshot(settings)]
+        scratch: FloatScratch,
+        state: FloatState,
+    },
+    Int8 {
+        #[snapshot(settings)]
+        model: Int8Model,
+        #[snapshot(settings)]
+        scratch: Int8Scratch,
+        state: Int8State,
+    },
 }
 
 /// A model and its state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct CachingNetwork {
+    #[snapshot(settings)]
     set: FeatureSet,
     arithmetic: ModelArithmetic,
 }
@@ -183,20 +197,24 @@ fn decoded(label: u8) -> CachingLabel {
 }
 
 /// What gives labels.
+#[derive(Snapshot)]
 pub(super) enum LabelSource {
     /// A model.
     Network(Box<CachingNetwork>),
     /// Labels known beforehand.
-    Table(LabelTable),
+    Table(#[snapshot(settings)] LabelTable),
 }
 
 /// The source of labels of one kind of workload.
+#[derive(Snapshot)]
 pub(super) struct Labeller {
     /// The kind's name.
+    #[snapshot(settings)]
     pub name: String,
     /// What gives labels.
     pub source: LabelSource,
     /// Of its file.
+    #[snapshot(settings)]
     fingerprint: u64,
 }
 
@@ -226,8 +244,9 @@ impl Labeller {
 }
 
 /// The models; see the top of the file.
-#[derive(Default)]
+#[derive(Default, Snapshot)]
 pub(super) struct LabelModels {
+    #[snapshot(each)]
     models: Vec<Labeller>,
     /// Which model is in use.
     current: usize,

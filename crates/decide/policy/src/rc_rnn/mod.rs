@@ -30,6 +30,7 @@ pub mod replayed;
 use crate::characterize::Characterizer;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 use features::{CachingLabel, FeatureStream, StayClass};
 use labels::{LabelModels, LabelSource};
@@ -48,12 +49,15 @@ cachewright_types::declare! {
 }
 
 /// Queues by the labels of models.
+#[derive(Snapshot)]
 pub struct RcRnn {
+    #[snapshot(settings)]
     settings: RcRnnSettings,
     queues: ResidencyQueues,
     stream: FeatureStream,
     capacity: u32,
     models: LabelModels,
+    #[snapshot(each)]
     judge: Option<Judge>,
     /// A request that has not been labelled yet.
     request: Option<RequestInfo>,
@@ -258,8 +262,10 @@ impl Policy for RcRnn {
 /// A characterizer and when it answers next.
 ///
 /// Source: Ebrahimi et al., RC-RNN, section 4.2: once a minute, on the last requests.
+#[derive(Snapshot)]
 struct Judge {
     characterizer: Box<dyn Characterizer>,
+    #[snapshot(settings)]
     every_ns: u64,
     next_ns: u64,
 }

@@ -13,6 +13,7 @@
 
 use super::features::StayClass;
 use crate::links::Links;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Accesses from entry to drop, per block of the cache.
@@ -31,7 +32,7 @@ const TO_TOP: u8 = 2;
 /// Not resident.
 const OUT: u8 = u8::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct StayTag {
     list: u8,
     /// The model by which it was queued, of those used so far.
@@ -45,7 +46,7 @@ impl Default for StayTag {
 }
 
 /// The residents.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct ResidencyQueues {
     links: Links<StayTag, 5>,
     /// Blocks of `mean` and `late` in order of entry, tagged with when that was.

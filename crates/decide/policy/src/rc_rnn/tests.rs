@@ -326,6 +326,8 @@ fn a_carried_state_says_what_its_window_says() {
 /// Names the second kind, once it has observed three requests.
 struct Second(Vec<String>, u32);
 
+cachewright_snapshot::refused!(Second: "a characterizer of this test");
+
 impl Characterizer for Second {
     fn observe(&mut self, _: &cachewright_types::Request) {
         self.1 += 1;

@@ -12,6 +12,7 @@
 
 use super::{BlockState, OUT, RcX};
 use crate::RequestInfo;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 
 /// Number of classes.
@@ -39,7 +40,7 @@ const MIDDLE: u64 = 64 << 10;
 ///
 /// Requests are given in bytes, so that what a block holds is the most bytes per access that any
 /// request had so far: of one that begins and ends with a block it is just that.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Shapes {
     ends: [u64; ENDS],
     oldest: usize,
@@ -139,7 +140,7 @@ fn width(index: usize) -> f32 {
 }
 
 /// Waits of one class, fading.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct WaitCounts {
     /// Ended by a use, by age.
     used: Ages<f32>,
@@ -161,7 +162,7 @@ struct UseForecast {
 }
 
 /// What was learned of one class.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Worth {
     /// By the age that the block has reached.
     stays: Ages<f32>,
@@ -172,7 +173,7 @@ struct Worth {
 const WORTHLESS: Worth = Worth { stays: [0.0; AGES], enters: 0.0 };
 
 /// The waits of all classes and what they forecast.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct LifeTables {
     /// Requests that a write into the cache costs.
     price: f32,
@@ -333,7 +334,7 @@ const MIN_PERIOD: u32 = 16_384;
 /// Accesses until tables are learned.
 ///
 /// Twice as many accesses lie between two lessons each time, up to a bound.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 pub(super) struct LearningPeriod {
     left: u32,
     /// How many there were the last time.
@@ -370,7 +371,7 @@ impl LearningPeriod {
 const SPARE_VISITS: u32 = 4;
 
 /// Which block is visited next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 enum VisitStage {
     /// The one below this place in the cache.
     Cached(u32),
@@ -387,7 +388,7 @@ enum VisitStage {
 /// visits all blocks: the blocks in the cache from the last place down, then the ghosts from the
 /// oldest on. Blocks that move meanwhile move to where the visits come later, or were counted. 80
 /// KiB of counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub(super) struct WaitsUnderWay {
     counts: Vec<u32>,
     /// When the period ends, if each access is one of it.

@@ -29,6 +29,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_memory::prefetch;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Rng, Seed};
 use life::{LearningPeriod, LifeTables, Shapes, WaitsUnderWay};
 
@@ -47,12 +48,13 @@ cachewright_types::declare! {
 }
 
 /// A cache that learns what room is worth.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct RcX {
     /// Ghosts in the order in which they became such.
     links: Links<BlockState, 1>,
     held: ResidentBlocks,
     capacity: u32,
+    #[snapshot(settings)]
     settings: RcXSettings,
     now: u32,
     period: LearningPeriod,
@@ -345,7 +347,7 @@ impl Policy for RcX {
 const OUT: u32 = u32::MAX;
 
 /// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct BlockState {
     /// The last access; of blocks in the cache and ghosts.
     pub last: u32,
@@ -381,7 +383,7 @@ impl BlockState {
 const PRICE_DECAY: f32 = 0.98;
 
 /// The admission threshold, and the decision on the request at hand.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct Admission {
     /// The worth of the last block to leave, times its decay since.
     threshold: f32,
@@ -442,7 +444,7 @@ impl Admission {
 }
 
 /// A block in the cache: a copy of what a draw reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct DrawnBlock {
     pub block: BlockId,
     /// Its last access, which is no other's.
@@ -451,7 +453,7 @@ struct DrawnBlock {
 }
 
 /// Blocks at places from 0 on, without gaps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct ResidentBlocks {
     blocks: Vec<DrawnBlock>,
 }
@@ -520,7 +522,7 @@ impl ResidentBlocks {
 }
 
 /// Draws of blocks from the cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Draws {
     rng: Rng,
     /// The runner-up of the last draw, or its loser if that has stayed.
@@ -702,7 +704,7 @@ impl RcX {
 /// whole, where no block of it is worth much more than the one that was drawn, and what comes in
 /// takes its places in the same order. A block is known by its last access, which is no other's: so
 /// that a run ends where one of its blocks was used or has gone meanwhile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct EvictionRun {
     pub place: u32,
     /// Its last access.
@@ -721,7 +723,7 @@ impl EvictionRun {
 }
 
 /// The runs that leave.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct EvictionRuns {
     /// What leaves next for a block that comes in.
     onwards: Option<EvictionRun>,

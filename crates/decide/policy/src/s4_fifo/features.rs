@@ -18,6 +18,7 @@
 //! | 72 | thrashing risk: 70 beside the cache's share of the new blocks, in percent |
 
 use super::{GHOST, MAIN, SMALL};
+use cachewright_snapshot::SnapshotValue;
 
 /// Features of a workload.
 pub const FEATURES: usize = 73;
@@ -27,7 +28,7 @@ const BINS: usize = 20;
 const LEAST_HITS: u32 = 100;
 
 /// Counts of requests, hits and evictions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Observation {
     /// Requests, and those among them for blocks that were not known, ghosts neither.
     pub requests: u64,

@@ -32,6 +32,7 @@ use crate::stamped_queues::StampedQueues;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::lengthen;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{BlockId, Seed, declare};
 use features::{FEATURES, Observation};
 use settings::QueueSettings;
@@ -62,7 +63,7 @@ declare! {
 }
 
 /// S4-FIFO.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct S4Fifo {
     queues: ReturnQueues,
     capacity: u32,
@@ -276,7 +277,7 @@ impl StoredPolicy for S4Fifo {
 }
 
 /// Blocks by queue, with how often each came back from the ghosts to the small queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct ReturnQueues {
     stamped: StampedQueues<3, 2>,
     returns: Vec<u8>,

@@ -5,12 +5,13 @@
 
 use super::features::FEATURES;
 use super::tree::TREE;
+use cachewright_snapshot::SnapshotValue;
 
 /// The most ghosts of any setting, as a share of the cache.
 pub const MOST_GHOSTS: f64 = 6.0;
 
 /// Shares and thresholds of the queues.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 pub struct QueueSettings {
     /// Share of the cache in which new blocks start.
     pub small_share: f64,

@@ -25,6 +25,7 @@ use crate::segmented::Segmented;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_memory::{lengthen, prefetch};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, Seed, declare};
 use sketch::Sketch;
 
@@ -45,7 +46,7 @@ declare! {
 }
 
 /// Window TinyLFU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct WTinyLfu {
     areas: Areas,
     capacity: u32,
@@ -53,6 +54,7 @@ pub struct WTinyLfu {
     main: Segmented,
     window_blocks: u32,
     ghost_blocks: u32,
+    #[snapshot(settings)]
     settings: WTinyLfuSettings,
 }
 
@@ -217,7 +219,7 @@ type AreaLists = GhostLists<5, 3>;
 /// An id may stand for another block once it is not tracked any more, so a sketch must not count
 /// ids: a block gets the next number as its key when it is first tracked, and keeps it until it is
 /// forgotten. 16 bytes per id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Areas {
     /// The areas; a block that enters one must have its key.
     pub lists: AreaLists,

@@ -13,6 +13,7 @@
 //! for the doorkeeper. Halving visits all of it at once: about a byte per access on average.
 
 use cachewright_memory::prefetch;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::seed::mix;
 
 /// Blocks for which the tables are made at once; they grow beyond that.
@@ -25,12 +26,12 @@ const MAX_COUNT: u64 = 15;
 const HALVED: u64 = 0x7777_7777_7777_7777;
 
 /// 128 counters of 4 bits: those of row r are in words 2 r and 2 r + 1.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 #[repr(align(64))]
 struct CounterLine([u64; 2 * ROWS]);
 
 /// The counts; see the top of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Sketch {
     /// A power of two of lines.
     lines: Vec<CounterLine>,

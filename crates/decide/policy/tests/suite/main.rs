@@ -20,5 +20,6 @@ mod golden;
 mod properties;
 mod rc_x;
 mod scans;
+mod snapshots;
 mod structures;
 mod volumes;
