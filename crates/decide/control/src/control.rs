@@ -10,9 +10,11 @@ use cachewright_partition::{
     CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
     share,
 };
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::measure::Counts;
 
 /// A partitioner with what it needs to remember between intervals.
+#[derive(Snapshot)]
 pub struct Control {
     partitioner: Box<dyn Partitioner>,
     tenants: Vec<TenantConstants>,
@@ -22,6 +24,7 @@ pub struct Control {
     before: Vec<Counts>,
     churn: QuotaChurn,
     /// Mean response times to come, by tenant and interval.
+    #[snapshot(settings)]
     futures_ns: Vec<Vec<Vec<f64>>>,
     /// The interval that begins with the next division.
     interval: usize,
@@ -32,6 +35,7 @@ pub struct Control {
     /// Which tenants are absent; empty where all are present.
     absent: Vec<bool>,
     /// How quotas are split in shadow partitions, if they are.
+    #[snapshot(each)]
     shadows: Option<ShadowPartitions>,
 }
 
@@ -257,7 +261,7 @@ impl TenantUsage {
 
 /// Quotas that are split in two shadow partitions each: what is known of the curves, and the splits
 /// of the last division.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct ShadowPartitions {
     talus: Talus,
     /// Empty without any.
@@ -316,7 +320,7 @@ pub struct ChurnTotals {
 /// since its last turn, after having risen by as much, or the other way round; so steps that go on
 /// in one direction are one way, however small, and jitter below 1 % is none. Divisions of the
 /// first [`WARM_UP`] intervals are left out: nothing is known yet then.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct QuotaChurn {
     total_blocks: u32,
     /// Quotas of the last division by pool; empty before the first and where all share one.
@@ -331,7 +335,7 @@ pub struct QuotaChurn {
 }
 
 /// The range of one quota since its last turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct QuotaPath {
     low: u32,
     high: u32,

@@ -8,6 +8,7 @@
 
 use cachewright_curve::signal::{Prices, ReuseMeter, SignalSet, Signals, StepCounts, StepMeter};
 use cachewright_curve::{BlockName, CurveSet};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{
     Op, Request, TenantId, VolumeKeys, block_bytes, block_numbers, whole_block_numbers,
 };
@@ -41,10 +42,15 @@ impl SignalNeeds {
 }
 
 /// Measures the interval under way.
+#[derive(Snapshot)]
 pub struct SignalMeter {
+    #[snapshot(each)]
     curves: Option<CurveSet>,
+    #[snapshot(each)]
     steps: Option<IntervalSteps>,
+    #[snapshot(each)]
     reuse: Option<ReuseMeter>,
+    #[snapshot(each)]
     prices: Option<ResponseTimes>,
 }
 
@@ -144,11 +150,14 @@ impl SignalMeter {
 /// ahead of its use. What is read ahead depends on the reads alone and not on what is cached. A
 /// cache of any size therefore sees the same further uses, and a block that was read ahead shortly
 /// before its use hits in every cache that holds it so long.
+#[derive(Snapshot)]
 pub struct RequestMeter {
     signals: SignalMeter,
     /// log2 of the block size in bytes.
+    #[snapshot(settings)]
     block_shift: u32,
     /// Where each tenant's blocks begin; 0 for tenants without an entry.
+    #[snapshot(settings)]
     first_blocks: Vec<u64>,
 }
 
@@ -256,8 +265,11 @@ pub struct AnswerTimes {
 
 /// Response times of hits and misses by the interval in which answers came. A replay finds borders
 /// when its next request comes, so answers of later intervals may be known before one ends.
+#[derive(Snapshot)]
 pub struct ResponseTimes {
+    #[snapshot(settings)]
     tenants: usize,
+    #[snapshot(settings)]
     interval_ns: u64,
     /// The interval under way.
     interval: u64,
@@ -298,10 +310,13 @@ impl ResponseTimes {
 }
 
 /// Steps, and when the one under way ends.
+#[derive(Snapshot)]
 pub struct IntervalSteps {
     /// Counts the step under way.
     pub meter: StepMeter,
+    #[snapshot(settings)]
     per_interval: u32,
+    #[snapshot(settings)]
     interval_ns: u64,
     /// When the interval began.
     start_ns: u64,

@@ -5,6 +5,7 @@
 //! stream, also for samples.
 
 use crate::Histogram;
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::RegistryError;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,7 +13,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// How a curve was made.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub enum Provenance {
     /// Every access counted; LRU.
     Exact,
@@ -61,7 +62,7 @@ impl fmt::Display for Provenance {
 }
 
 /// Low and high ends of a 95 % confidence interval at each knot, in misses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub struct Band {
     /// Low ends.
     pub low: Vec<f64>,
@@ -70,7 +71,7 @@ pub struct Band {
 }
 
 /// Misses as a function of cache size.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub struct Curve {
     sizes: Vec<u32>,
     misses: Vec<f64>,
@@ -81,7 +82,7 @@ pub struct Curve {
 }
 
 /// The curves of all accesses, of reads and of writes, in the same cache.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub struct Curves {
     /// Reads and writes together.
     pub all: Curve,

@@ -16,6 +16,7 @@ use crate::{Curve, CurveError, Curves, Provenance};
 use cachewright_policy::{
     Access, Future, NEVER, Need, PolicyVisitor, Registered, Verdict, registry,
 };
+use cachewright_snapshot::Snapshot;
 use cachewright_types::registry::Needed;
 use cachewright_types::{BlockId, BlockKey, Seed, Value, VolumeKeys, declare};
 use std::ops::Range;
@@ -72,14 +73,21 @@ pub fn rate_for(
 }
 
 /// A miniature simulation of one policy at several sizes.
+#[derive(Snapshot)]
 pub struct MiniSim {
+    #[snapshot(settings)]
     circle: Circle,
     /// Sizes by rate, in the order of their first size.
+    #[snapshot(each)]
     groups: Vec<RateGroup>,
     /// Whether any group sees less than every block.
+    #[snapshot(settings)]
     samples_blocks: bool,
+    #[snapshot(settings)]
     policy: &'static str,
+    #[snapshot(settings)]
     needs_future: bool,
+    #[snapshot(settings)]
     sizes: usize,
     /// Per numbered member and group its sample, and its id there; nothing where it is in none.
     members: Vec<Option<(u32, BlockId)>>,
@@ -87,11 +95,16 @@ pub struct MiniSim {
 }
 
 /// The sizes that share a rate.
+#[derive(Snapshot)]
 struct RateGroup {
+    #[snapshot(settings)]
     rate: f64,
+    #[snapshot(settings)]
     threshold: u64,
     /// (size in blocks, its place in the caller's list).
+    #[snapshot(settings)]
     sizes: Vec<(u32, usize)>,
+    #[snapshot(each)]
     samples: Vec<BlockSample>,
 }
 
@@ -344,7 +357,7 @@ const BATCH: usize = 1024;
 const LOOKS: usize = 16;
 
 /// Caches of one policy fed the same accesses.
-pub(crate) trait Bank: Send {
+pub(crate) trait Bank: Snapshot + Send {
     fn reserve_ids(&mut self, count: usize);
     fn run(&mut self, accesses: &[Access]);
     fn remove(&mut self, block: BlockId);
@@ -354,7 +367,9 @@ pub(crate) trait Bank: Send {
     fn take_misses(&mut self) -> Vec<[u64; 2]>;
 }
 
+#[derive(Snapshot)]
 struct Caches<P> {
+    #[snapshot(each)]
     caches: Vec<P>,
     misses: Vec<[u64; 2]>,
 }
@@ -415,9 +430,11 @@ impl PolicyVisitor for BankMaker<'_> {
 /// alone give their ids back once no cache tracks them: after each batch a hand looks at as many as
 /// [`LOOKS`] ids for each new one. So ids stay near the blocks that the caches remember, and memory
 /// does not grow with the volume.
+#[derive(Snapshot)]
 pub(crate) struct BlockSample {
     index: BlockIndex,
     /// Whether it holds every block, so that ids of a recording serve.
+    #[snapshot(settings)]
     whole: bool,
     /// Ids given so far are below it.
     ids: usize,

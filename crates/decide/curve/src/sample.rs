@@ -8,6 +8,7 @@
 //! more than independent ones, so that the interval from their spread is on the safe side.
 
 use crate::{Curve, Provenance};
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, BlockKey, Seed, VolumeKeys};
 use foldhash::fast::FixedState;
@@ -161,7 +162,7 @@ impl BlockName<'_> {
 /// Ids of recorded blocks that no sample holds from now on: thresholds only fall. Most accesses
 /// then cost one bit of a small table, and neither the key nor its hash. Memory: one bit per
 /// recorded block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub(crate) struct Outside {
     words: Vec<u64>,
 }
@@ -189,7 +190,7 @@ impl Outside {
 /// keys is read again. Recordings give ids in the order of first uses. Members therefore come by
 /// ascending id, and a number is the count of members before; a block that comes later gets none.
 /// Memory: 16 bytes per 64 recorded blocks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub(crate) struct Members {
     pages: Vec<MemberPage>,
     /// Members so far.
@@ -197,7 +198,7 @@ pub(crate) struct Members {
 }
 
 /// 64 recorded blocks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SnapshotValue)]
 struct MemberPage {
     /// Which of them are members.
     mask: u64,
@@ -236,7 +237,7 @@ impl Members {
 }
 
 /// The blocks of a sample, each with a dense id of its own. Memory: that of the blocks held.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub(crate) struct BlockIndex {
     ids: HashMap<BlockKey, u32, FixedState>,
 }

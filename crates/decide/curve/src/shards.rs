@@ -10,6 +10,7 @@
 use crate::curve::MIN_SCALED_BLOCKS;
 use crate::sample::{BlockIndex, Circle, mean_and_half_width, rate, threshold, together};
 use crate::{Curve, Curves, Provenance, StackDistance};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, BlockKey, Seed, VolumeKeys, declare};
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -35,10 +36,13 @@ declare! {
 }
 
 /// Fixed-rate SHARDS over all samples at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct FixedRate {
+    #[snapshot(settings)]
     circle: Circle,
+    #[snapshot(settings)]
     threshold: u64,
+    #[snapshot(settings)]
     rate: f64,
     samples: Vec<SampledStack>,
     /// Per numbered member its sample, and its id there.
@@ -47,7 +51,7 @@ pub struct FixedRate {
 }
 
 /// The blocks of a sample and the stack of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct SampledStack {
     index: BlockIndex,
     stack: StackDistance,
@@ -196,12 +200,14 @@ impl SampledStack {
 }
 
 /// Fixed-size SHARDS over all samples at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct FixedSize {
+    #[snapshot(settings)]
     circle: Circle,
     samples: Vec<SizeSample>,
     /// The highest threshold of any sample.
     highest: u64,
+    #[snapshot(settings)]
     max_blocks: u32,
     accesses: [u64; 2],
 }
@@ -219,7 +225,7 @@ pub struct MissesAt {
     pub largest_blocks: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct SizeSample {
     threshold: u64,
     /// 1 / rate: the weight of one sampled block or access.
@@ -395,7 +401,7 @@ pub struct Weights {
 }
 
 /// Weights in equal buckets of distance, twice as wide whenever a distance does not fit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct WeightedHistogram {
     width_blocks: f64,
     buckets: Vec<[f64; 2]>,

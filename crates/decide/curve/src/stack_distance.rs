@@ -7,6 +7,7 @@
 //! histogram, and at most a quarter more while growing: 16 B. Blocks are dense ids; compaction
 //! stays rare up to 2^30 of them.
 
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::BlockId;
 use std::collections::BinaryHeap;
 
@@ -20,7 +21,7 @@ const COUNT_BATCH: usize = 64;
 const MIN_SLOTS: u64 = 2048;
 
 /// An LRU stack that measures the depth of each accessed block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct StackDistance {
     latest: Vec<u32>,
     slots: TimeSlots,
@@ -259,7 +260,7 @@ const NODE_BITS: u32 = 6 + FAN_BITS;
 /// per level and one population count. Clearing a bit lowers the counters to its right with vector
 /// arithmetic: no branch depends on data. Slots are assigned in ascending order. Counters to the
 /// right of the newest slot are stale and written when it reaches them. Memory: 1.3 bits per slot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct TimeSlots {
     words: Vec<u64>,
     /// Per word: set bits before it in its node.
@@ -392,7 +393,7 @@ impl TimeSlots {
 /// Accesses by reuse distance, reads and writes apart. A distance is a position in the LRU stack: 1
 /// is the block used last. Memory: 8 bytes per distance; counts above 2^32 carry into a list that
 /// is nearly always empty.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, SnapshotValue)]
 pub struct Histogram {
     /// `counts[d]`: reads and writes at distance d, modulo 2^32; index 0 stays zero.
     counts: Vec<[u32; 2]>,

@@ -7,6 +7,7 @@
 use crate::sample::{BlockIndex, BlockName, Members, Outside};
 use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 use crate::{CurveError, Curves, MiniSettings, MiniSim, StackDistance};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{BlockId, Seed, TenantId, Value, VolumeKeys};
 use std::ops::Range;
 
@@ -35,6 +36,7 @@ pub struct PolicyCurves<'a> {
 }
 
 /// The measurement of one tenant.
+#[derive(Snapshot)]
 struct CurveMeter {
     kind: MeterKind,
     /// Recorded blocks that no sample holds.
@@ -43,6 +45,7 @@ struct CurveMeter {
     members: Members,
 }
 
+#[derive(Snapshot)]
 enum MeterKind {
     /// The stack, and ids of blocks that come without.
     Exact(StackDistance, BlockIndex),
@@ -52,7 +55,9 @@ enum MeterKind {
 }
 
 /// One measurement per tenant.
+#[derive(Snapshot)]
 pub struct CurveSet {
+    #[snapshot(each)]
     meters: Vec<CurveMeter>,
 }
 

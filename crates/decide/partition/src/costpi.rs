@@ -13,6 +13,7 @@
 
 use crate::registry::{Entry, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -24,9 +25,10 @@ declare! {
 }
 
 /// Equal quotas for sensitive tenants, one pool for the others.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct CostPi {
     /// Of a sensitive tenant, in equal shares of the cache.
+    #[snapshot(settings)]
     slot: f64,
 }
 

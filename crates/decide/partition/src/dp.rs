@@ -16,6 +16,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::response_model::{Prior, ResponseModel, interpolated};
 use crate::{CacheDivision, CurveKind, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -39,8 +40,9 @@ declare! {
 }
 
 /// Exact division of granules by misses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Dp {
+    #[snapshot(settings)]
     settings: DpSettings,
     averages: Averages,
     steady: Steady,
@@ -129,8 +131,9 @@ declare! {
 /// costs of their own, and a miss costs the time that requests spent behind memory over the misses
 /// that the curve expects (the costs of `icache-x`): most writes cost the same, cached or not.
 /// Curves and response times fade by `half_life`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct DpResponse {
+    #[snapshot(settings)]
     settings: DpResponseSettings,
     model: ResponseModel,
     steady: Steady,

@@ -3,11 +3,12 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Seed, declare};
 
 /// `shared`: one pool for all tenants, the baseline of every scheme.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct SharedPool;
 
 impl Registered for SharedPool {
@@ -36,7 +37,7 @@ impl Partitioner for SharedPool {
 
 /// `equal`: equal quotas, the baseline of isolation. The first tenants get the remainder, one block
 /// each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct Equal;
 
 impl Registered for Equal {
@@ -73,8 +74,9 @@ declare! {
 
 /// `static`: quotas in proportion to weights, for operators who set shares by hand. Whole blocks by
 /// largest remainder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Static {
+    #[snapshot(settings)]
     settings: StaticSettings,
 }
 
@@ -115,8 +117,9 @@ declare! {
 /// `scheduled`: quotas in proportion to the weights of the interval that begins, for tenants whose
 /// needs are known to change with time, as a plan of many hosts finds them. Intervals are counted
 /// from the first; a schedule that has ended begins again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Scheduled {
+    #[snapshot(settings)]
     settings: ScheduledSettings,
 }
 
@@ -156,9 +159,10 @@ fn weight(tenant: &TenantView) -> f64 {
 /// Quotas by interval, those of one hold until the next: replays of what a live server divided by
 /// what only it could measure. Intervals are counted from 0, before anything was measured. It is in
 /// no table: a stack cannot name it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Recorded {
     /// The interval from which on quotas hold, and the blocks of each tenant.
+    #[snapshot(settings)]
     divisions: Vec<(u64, Vec<u32>)>,
     /// The division that holds.
     place: usize,

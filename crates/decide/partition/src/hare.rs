@@ -44,6 +44,7 @@ use crate::history::KNOTS;
 use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{Seed, declare};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -134,7 +135,7 @@ impl Rates {
 }
 
 /// What a tenant's accesses take of the rates, by the blocks that it has.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Demand {
     /// Misses of reads by cache size, and writes, in each of the latest intervals.
     intervals: VecDeque<(Curve, u64)>,
@@ -323,8 +324,9 @@ fn best_trade(traders: &[Trader<'_>], bottleneck: Resource) -> Option<Trade> {
 }
 
 /// Cache that is traded for rates.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Hare {
+    #[snapshot(settings)]
     settings: HareSettings,
     demands: Vec<Demand>,
 }

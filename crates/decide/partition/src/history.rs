@@ -3,13 +3,14 @@
 
 use crate::{TenantView, share};
 use cachewright_curve::Curve;
+use cachewright_snapshot::SnapshotValue;
 
 /// Knots kept of each interval's curve when it is averaged.
 pub const KNOTS: usize = 512;
 
 /// The miss-ratio curves of the tenants, averaged so that partitioners do not follow noise: one per
 /// tenant, nothing before its first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Averages {
     curves: Vec<Option<Curve>>,
 }
@@ -39,7 +40,7 @@ impl Averages {
 }
 
 /// Latest intervals without an access, by tenant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Idle {
     intervals: Vec<u32>,
     begun: bool,
@@ -72,7 +73,7 @@ pub struct ChangeLimits {
 
 /// Divisions that change only where the change is worth it, and by a bounded part at a time: moved
 /// blocks lose their contents, which no curve shows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Steady {
     last: Vec<u32>,
     absent: Vec<bool>,

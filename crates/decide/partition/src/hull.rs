@@ -22,6 +22,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, CurveKind, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -49,8 +50,9 @@ declare! {
 }
 
 /// Greedy division on convex minorants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct HullShares {
+    #[snapshot(settings)]
     settings: HullSettings,
     averages: Averages,
     steady: Steady,

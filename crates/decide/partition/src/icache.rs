@@ -16,6 +16,9 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use cachewright_curve::signal::{FEATURES, StepCounts};
 use cachewright_model::fingerprint;
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
+};
 use cachewright_types::{Seed, declare};
 use std::collections::VecDeque;
 
@@ -40,11 +43,14 @@ declare! {
 }
 
 /// Partitions by predicted demand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct ICache {
+    #[snapshot(settings)]
     settings: ICacheSettings,
+    #[snapshot(settings)]
     tenants: usize,
     /// One per tenant; empty without models.
+    #[snapshot(each)]
     predictors: Vec<Predictor>,
     /// OAPs of the last division, in shares of the cache; 0 before.
     last_oaps: Vec<f64>,
@@ -173,7 +179,7 @@ impl Partitioner for ICache {
 }
 
 /// Demand of one tenant in granules: 1 <= `mbp` <= `oap` <= all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub struct GranuleDemand {
     /// Maximum benefit point: the size whose last granule shortened responses most.
     pub mbp: u32,
@@ -193,7 +199,7 @@ impl GranuleDemand {
 }
 
 /// How demands compare with the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub enum ResourceState {
     /// All OAPs fit.
     Abundant,
@@ -282,7 +288,7 @@ pub struct ModelInput {
 }
 
 /// A prediction for the next interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 pub struct DemandPrediction {
     /// Maximum benefit point.
     pub mbp_share: f64,
@@ -309,6 +315,46 @@ pub struct Predictor {
     window: VecDeque<[f32; FEATURES.len()]>,
     /// The last prediction.
     prediction: Option<DemandPrediction>,
+}
+
+/// Models and what they look at are settings; how many of those that replace the first one are left
+/// says which is in use.
+impl Snapshot for Predictor {
+    fn save(&self, out: &mut SnapshotWriter) {
+        let Predictor {
+            network,
+            fingerprints: _,
+            looks: _,
+            later,
+            begun,
+            seen,
+            window,
+            prediction,
+        } = self;
+        later.len().save(out);
+        network.save(out);
+        begun.save(out);
+        seen.save(out);
+        window.save(out);
+        prediction.save(out);
+    }
+
+    fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        let left = usize::load(from)?;
+        if left > self.later.len() {
+            let found = format!("{left} models to come");
+            return Err(SnapshotError::value(found, format!("at most {}", self.later.len())));
+        }
+        let passed = self.later.len() - left;
+        if let Some((_, network)) = self.later.drain(..passed).last() {
+            self.network = network;
+        }
+        self.network.restore(from)?;
+        self.begun.restore(from)?;
+        self.seen.restore(from)?;
+        self.window.restore(from)?;
+        self.prediction.restore(from)
+    }
 }
 
 impl Predictor {

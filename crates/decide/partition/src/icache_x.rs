@@ -21,6 +21,7 @@ use crate::response_model::{Prior, ResponseModel, Slowdown};
 use crate::share::{self, steepest};
 use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_curve::Curve;
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -54,8 +55,9 @@ declare! {
 }
 
 /// Partitions by predicted slowdown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct ICacheX {
+    #[snapshot(settings)]
     settings: ICacheXSettings,
     model: ResponseModel,
     idle: Idle,

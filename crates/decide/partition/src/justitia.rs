@@ -27,6 +27,7 @@
 use crate::registry::{Entry, Need, Registered};
 use crate::share::largest_holder;
 use crate::{CacheDivision, Partitioner, TenantView, VictimChoice, VictimSelector, WriteRequest};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -40,8 +41,9 @@ declare! {
 }
 
 /// Elastic lists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Justitia {
+    #[snapshot(settings)]
     settings: JustitiaSettings,
 }
 

@@ -15,6 +15,7 @@
 use crate::history::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -36,8 +37,9 @@ declare! {
 }
 
 /// Guaranteed and pooled blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Memshare {
+    #[snapshot(settings)]
     settings: MemshareSettings,
     idle: Idle,
     /// Quotas of the last division; empty before the first.

@@ -15,6 +15,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use cachewright_curve::signal::BINS;
 use cachewright_model::NetworkKind;
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -26,10 +27,13 @@ declare! {
 }
 
 /// Shares from histograms of reuse.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct MlCache {
+    #[snapshot(settings)]
     settings: MlCacheSettings,
+    #[snapshot(settings)]
     tenants: usize,
+    #[snapshot(each)]
     network: Option<TrainedNetwork>,
     /// Shares of the last interval with writes; empty before.
     shares: Vec<f64>,

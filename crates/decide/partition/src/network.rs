@@ -8,18 +8,37 @@ use cachewright_model::{
     Architecture, Description, FloatModel, FloatScratch, FloatState, ForestModel, ForestScratch,
     Int8Model, Int8Scratch, Int8State, Model, OUTPUT_ONE, StoredModel,
 };
+use cachewright_snapshot::Snapshot;
 
 /// The arithmetic of a model, with its state and scratch memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 enum NumberFormat {
-    Float { model: FloatModel, scratch: FloatScratch, state: FloatState },
-    Int8 { model: Int8Model, scratch: Int8Scratch, state: Int8State },
-    Forest { model: ForestModel, scratch: ForestScratch },
+    Float {
+        #[snapshot(settings)]
+        model: FloatModel,
+        #[snapshot(settings)]
+        scratch: FloatScratch,
+        state: FloatState,
+    },
+    Int8 {
+        #[snapshot(settings)]
+        model: Int8Model,
+        #[snapshot(settings)]
+        scratch: Int8Scratch,
+        state: Int8State,
+    },
+    Forest {
+        #[snapshot(settings)]
+        model: ForestModel,
+        #[snapshot(settings)]
+        scratch: ForestScratch,
+    },
 }
 
 /// A model and its state from step to step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct TrainedNetwork {
+    #[snapshot(settings)]
     description: Description,
     arithmetic: NumberFormat,
 }

@@ -15,6 +15,7 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -28,8 +29,9 @@ declare! {
 }
 
 /// Best division by the response times of the next interval.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Opt {
+    #[snapshot(settings)]
     settings: OptSettings,
 }
 

@@ -4,6 +4,7 @@
 use crate::ResponseGoal;
 use cachewright_curve::Curve;
 use cachewright_curve::signal::TenantSignals;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use std::sync::Arc;
 
 /// Which curves a partitioner divides by.
@@ -27,8 +28,9 @@ pub struct Models {
     pub joint: Option<Vec<u8>>,
 }
 
-/// Divides the cache at the start and after every interval.
-pub trait Partitioner: Send {
+/// Divides the cache at the start and after every interval. Its [`Snapshot`] is restored into a
+/// partitioner of the same settings, of as many tenants, that has the same models.
+pub trait Partitioner: Snapshot + Send {
     /// The division for the next interval. Deterministic: it depends on the settings, on earlier
     /// calls and on this one. Before the first interval counts are 0 and signals absent.
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision;
@@ -92,7 +94,7 @@ pub trait Partitioner: Send {
 }
 
 /// Facts of a tenant that stay the same during a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SnapshotValue)]
 pub struct TenantConstants {
     /// The weight in the stack file; 1 by default. Never negative.
     pub weight: f64,
@@ -108,7 +110,7 @@ pub struct TenantConstants {
 }
 
 /// The goal of a tenant, and its hit ratios measured before the run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, SnapshotValue)]
 pub struct TenantGoal {
     /// The hit ratio promised to the tenant; nothing for a tenant without a goal.
     pub hit_ratio: Option<f64>,
@@ -219,7 +221,7 @@ pub enum CacheDivision {
 }
 
 /// Blocks that a tenant can use, for layouts.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 pub struct Requirement {
     /// Blocks (S_r).
     pub blocks: u32,

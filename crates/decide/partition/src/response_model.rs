@@ -10,9 +10,10 @@
 use crate::TenantView;
 use cachewright_curve::signal::{Price, Prices};
 use cachewright_curve::{Curve, Curves, Provenance};
+use cachewright_snapshot::SnapshotValue;
 
 /// What was learned of all tenants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct ResponseModel {
     prior: Prior,
     /// Most growth of a tenant's waits per growth of its misses; 0 takes waits as constant.
@@ -99,7 +100,7 @@ impl ResponseModel {
 }
 
 /// Requests of one kind, and their response times.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 struct ResponseTally {
     requests: f64,
     /// Time in memory and on the way to it.
@@ -114,7 +115,7 @@ struct ResponseTally {
 }
 
 /// Assumed response times without a measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 pub struct Prior {
     /// Response time of a hit.
     pub hit_ns: f64,
@@ -140,7 +141,7 @@ pub struct RequestCost {
 }
 
 /// Response times of one tenant, reads and writes apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 pub struct TimeSpent {
     kinds: [ResponseTally; 2],
     idle_wait: IdleWait,
@@ -235,7 +236,7 @@ fn mean(sum: f64, count: f64, weight: f64, otherwise: f64) -> f64 {
 const MIN_WAITS: u64 = 50;
 
 /// The wait of a miss at an idle device: the least mean wait of any interval so far.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 pub struct IdleWait {
     /// Infinite before the first interval with enough waits.
     ns: f64,
@@ -306,14 +307,14 @@ pub fn grid(total_blocks: u32) -> Vec<u32> {
 }
 
 /// Accesses of one kind and their misses at the sizes of a grid; earlier intervals fade.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, SnapshotValue)]
 struct MissCounts {
     accesses: f64,
     misses: Vec<f64>,
 }
 
 /// Averaged curves of a tenant's reads and writes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, SnapshotValue)]
 pub struct AccessPattern([MissCounts; 2]);
 
 impl MissCounts {

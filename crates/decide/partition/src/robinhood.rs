@@ -16,6 +16,7 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::signal::ResponseClasses;
 use cachewright_curve::signal::response_times::CLASSES;
+use cachewright_snapshot::Snapshot;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -35,8 +36,9 @@ declare! {
 }
 
 /// Blocks for tenants that block the slowest requests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct RobinHood {
+    #[snapshot(settings)]
     settings: RobinHoodSettings,
     /// Quotas of the last division; empty before the first.
     last: Vec<u32>,

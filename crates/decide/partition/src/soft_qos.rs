@@ -24,6 +24,7 @@ mod recovery;
 use crate::history::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -52,8 +53,9 @@ pub struct Claim {
 }
 
 /// Partitions that meet goals.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct SoftQos {
+    #[snapshot(settings)]
     settings: SoftQosSettings,
     tables: Vec<PerformanceTable>,
     /// Quotas of the last division; empty before the first.
@@ -196,7 +198,7 @@ pub fn grant(claims: &[Claim], total_blocks: u32) -> Vec<u32> {
     quotas
 }
 /// One measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SnapshotValue)]
 struct Measurement {
     blocks: u32,
     hit_ratio: f64,
@@ -207,7 +209,7 @@ struct Measurement {
 /// A tenant's performance table: hit ratios measured at cache sizes in ascending order, one per
 /// size, and the curve through them. Source: Patrick et al., section III-B; 1,024 entries as in
 /// section V-A.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, SnapshotValue)]
 struct PerformanceTable {
     entries: Vec<Measurement>,
     recordings: u64,

@@ -18,6 +18,7 @@ use crate::share::{self, steepest};
 use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_curve::Curve;
 use cachewright_curve::signal::{Price, Prices};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{Nanos, Seed, declare};
 
 declare! {
@@ -37,8 +38,9 @@ declare! {
 }
 
 /// Goals met from curves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct SoftQosX {
+    #[snapshot(settings)]
     settings: SoftQosXSettings,
     /// Averages of recent curves.
     late: Averages,
@@ -345,7 +347,7 @@ const MAX_FACTOR: f64 = 2.0;
 const TAIL: f64 = 0.01;
 
 /// What was promised of a tenant's response times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SnapshotValue)]
 pub enum ResponseGoal {
     /// The mean of all requests is at most this.
     Mean(Nanos),
@@ -362,7 +364,7 @@ impl ResponseGoal {
 }
 
 /// Requests and their times, older ones counting less.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 struct Sums {
     hits: f64,
     hits_ns: f64,
@@ -402,7 +404,7 @@ impl Sums {
 /// the limit are taken to grow with misses. Misses of blocks are taken to grow with misses of
 /// requests. Both are wrong where queues form, so a division changes misses by at most
 /// [`MAX_FACTOR`], and the next one sees what that did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 struct ResponseRecord {
     late: Sums,
     whole: Sums,

@@ -17,6 +17,7 @@ use crate::TenantView;
 use crate::history::Averages;
 use cachewright_curve::hull::Hull;
 use cachewright_curve::{Curve, Curves, Provenance};
+use cachewright_snapshot::SnapshotValue;
 
 /// By how much the second partition is larger than its share of the stream asks for.
 const MARGIN: f64 = 0.05;
@@ -24,7 +25,7 @@ const MARGIN: f64 = 0.05;
 const SMOOTHING: f64 = 0.5;
 
 /// The split of a tenant's quota.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, SnapshotValue)]
 pub struct QuotaSplit {
     /// Share of the tenant's blocks that belong to the first partition, 0 to 1.
     pub share: f64,
@@ -33,7 +34,7 @@ pub struct QuotaSplit {
 }
 
 /// The splits of all tenants.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 pub struct Talus {
     averages: Averages,
 }

@@ -15,6 +15,7 @@ use cachewright_partition::{
     TenantView,
 };
 use cachewright_policy::{Need as PolicyNeed, Policy};
+use cachewright_snapshot::refused;
 use cachewright_stack::{CharacterizerSpec, Goal, KindsSpec, ModelFile, TenantSpec};
 
 /// What a first division starts from.
@@ -222,6 +223,8 @@ impl ActiveTenants {
         self.absent.iter().map_while(own).collect()
     }
 }
+
+refused!(ActiveTenants: "a division among some of its tenants: others were removed");
 
 impl Partitioner for ActiveTenants {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {

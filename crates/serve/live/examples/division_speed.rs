@@ -34,6 +34,8 @@ const INTERVAL_NS: u64 = 1 << 50;
 /// them back.
 struct Pendulum(u32, bool);
 
+cachewright_snapshot::refused!(Pendulum: "a partitioner of this test");
+
 impl Partitioner for Pendulum {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let mut quotas = share::equal(total_blocks, tenants.len());

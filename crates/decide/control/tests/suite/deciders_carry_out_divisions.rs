@@ -29,6 +29,8 @@ fn lru(quotas: &Quotas) -> Engine<Lru> {
 /// Divides as it is told, in turn; the last division stays.
 struct Script(Vec<CacheDivision>);
 
+cachewright_snapshot::refused!(Script: "a partitioner of this test");
+
 impl Partitioner for Script {
     fn divide(&mut self, _: &[TenantView], _: u32) -> CacheDivision {
         if self.0.len() > 1 { self.0.remove(0) } else { self.0[0].clone() }

@@ -153,6 +153,8 @@ type Seen = (u64, u64, bool, Option<f64>);
 /// Keeps what the last division saw of the first tenant.
 struct Spy(Arc<Mutex<Vec<Seen>>>);
 
+cachewright_snapshot::refused!(Spy: "a partitioner of this test");
+
 impl Partitioner for Spy {
     fn divide(&mut self, tenants: &[TenantView], _: u32) -> CacheDivision {
         let view = &tenants[0];

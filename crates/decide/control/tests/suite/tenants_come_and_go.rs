@@ -24,6 +24,8 @@ const STAYS: [(u64, bool); 3] = [(0, true), (5, true), (6, false)];
 /// Gives each tenant that is present what it uses.
 struct Uses;
 
+cachewright_snapshot::refused!(Uses: "a partitioner of this test");
+
 impl Partitioner for Uses {
     fn divide(&mut self, tenants: &[TenantView], _: u32) -> CacheDivision {
         let blocks = |(view, uses): (&TenantView, u32)| if view.absent { 0 } else { uses };

@@ -1,7 +1,9 @@
 //! Response times of a tenant's hits and misses, as measured. Units: nanoseconds.
 
+use cachewright_snapshot::SnapshotValue;
+
 /// Responses of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct Price {
     /// Requests answered.
     pub count: u64,
@@ -12,7 +14,7 @@ pub struct Price {
 }
 
 /// Responses of an interval, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct Prices {
     /// Reads that memory answered.
     pub read_hits: Price,
@@ -41,7 +43,7 @@ pub const CLASSES: usize = (64 - PART_BITS as usize + 1) << PART_BITS;
 
 /// Requests by class of response time, the shortest first: 8 classes to each power of two, so that
 /// a class spans an eighth of its start. Cost: O(1) per answer, 4 bytes per class.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, SnapshotValue)]
 pub struct ResponseClasses {
     counts: [u32; CLASSES],
 }

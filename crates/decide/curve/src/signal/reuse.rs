@@ -9,6 +9,7 @@
 //! page that falls out of them counts as a first write, so that the bound changes no bin.
 
 use crate::StackDistance;
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{BlockId, BlockKey, TenantId, VolumeKeys};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -25,7 +26,7 @@ const BEYOND: usize = BINS - 1;
 const END: u32 = 0;
 
 /// The latest pages that one tenant has written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct WriteHistory {
     /// By page number, from 1.
     stack: StackDistance,
@@ -38,9 +39,10 @@ struct WriteHistory {
 }
 
 /// Histograms of the interval under way, per tenant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct ReuseMeter {
     tenants: Vec<WriteHistory>,
+    #[snapshot(settings)]
     window: u32,
 }
 

@@ -5,6 +5,7 @@
 //! one hash look-up per request. Memory: the pages of the current step, and the steps not yet
 //! taken.
 
+use cachewright_snapshot::SnapshotValue;
 use cachewright_types::{BlockKey, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -14,7 +15,7 @@ use hashbrown::hash_map::Entry;
 const RETAINED_PAGES: usize = 1024;
 
 /// Steps of one tenant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct TenantSteps {
     step: StepCounts,
     /// The pages of this step, and whether each had only one request.
@@ -24,7 +25,7 @@ struct TenantSteps {
 }
 
 /// Counters of the current step, per tenant, and the steps that have ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct StepMeter {
     tenants: Vec<TenantSteps>,
 }
@@ -89,7 +90,7 @@ impl StepMeter {
 pub const FEATURES: [&str; 4] = ["intensity", "write_ratio", "request_bytes", "unique_ratio"];
 
 /// The requests of one step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SnapshotValue)]
 pub struct StepCounts {
     /// Requests.
     pub requests: u32,

@@ -11,6 +11,7 @@ use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
 };
+use cachewright_snapshot::{restore, saved};
 use cachewright_testkit::models::small_random_model;
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
@@ -230,6 +231,35 @@ proptest! {
         for entry in registry::entries() {
             let divided = || divisions(entry.name, &story, total);
             prop_assert_eq!(divided(), divided());
+        }
+    }
+
+    #[test]
+    fn what_continues_from_a_snapshot_divides_alike(
+        (story, moment) in story().prop_flat_map(|story| {
+            let moments = story.len() + 1;
+            (Just(story), 0..moments)
+        }),
+        total in 0_u32..2_000,
+    ) {
+        for entry in registry::entries() {
+            let make = || make(entry.name, story[0].len());
+            let mut first = make();
+            let (before, after) = story.split_at(moment);
+            before.iter().for_each(|intervals| {
+                first.divide(&views(intervals), total);
+            });
+            let bytes = saved(first.as_ref()).unwrap();
+            let mut second = make();
+            prop_assert_eq!(restore(second.as_mut(), &bytes), Ok(()), "{}", entry.name);
+            prop_assert_eq!(saved(second.as_ref()).unwrap(), bytes);
+            // Goes round, so that what is remembered is used.
+            for intervals in after.iter().chain(&story) {
+                let views = views(intervals);
+                let expected = first.divide(&views, total);
+                prop_assert_eq!(second.divide(&views, total), expected, "{}", entry.name);
+            }
+            prop_assert_eq!(saved(first.as_ref()), saved(second.as_ref()), "{}", entry.name);
         }
     }
 

@@ -10,6 +10,8 @@ use cachewright_types::{Rng, Seed};
 /// Divides at random; each tenant keeps at least one block.
 struct Wandering(Rng);
 
+cachewright_snapshot::refused!(Wandering: "a partitioner of this test");
+
 impl Partitioner for Wandering {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let (mut quotas, mut rest) = (Vec::new(), total_blocks);

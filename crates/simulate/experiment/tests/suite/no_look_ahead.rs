@@ -41,6 +41,8 @@ struct Heard {
     log: Log,
 }
 
+cachewright_snapshot::refused!(Heard: "a partitioner of this test");
+
 impl Partitioner for Heard {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let quotas = self.inner.divide(tenants, total_blocks);

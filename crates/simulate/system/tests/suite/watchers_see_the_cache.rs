@@ -56,6 +56,8 @@ impl CacheObserver for Keeper {
 /// Gives the first tenant more, then less.
 struct Swing(u32);
 
+cachewright_snapshot::refused!(Swing: "a partitioner of this test");
+
 impl Partitioner for Swing {
     fn divide(&mut self, _: &[TenantView<'_>], total: u32) -> cachewright_partition::CacheDivision {
         self.0 = (self.0 * 5 + 3) % (total - 1);
