@@ -10,16 +10,19 @@ use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{
     Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, ShadowSplit, Verdict,
 };
+use cachewright_snapshot::Snapshot;
 use cachewright_types::measure::{Counts, LossReason, Losses, WriteEffect};
 use cachewright_types::{BlockId, TenantId, choices};
 use std::ops::Range;
 
 /// The cache: pools of one policy type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Engine<P> {
     pools: Pools<P>,
+    #[snapshot(settings)]
     mode: WriteMode,
     /// What finds the cause of each miss, where that is asked for.
+    #[snapshot(each)]
     blame: Option<Box<Blame>>,
 }
 

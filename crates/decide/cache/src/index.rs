@@ -8,6 +8,9 @@
 
 use cachewright_memory::{advise, lengthen, prefetch, reserve_exact};
 use cachewright_policy::renumber::Renumbering;
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
+};
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, TenantId};
 
@@ -25,7 +28,7 @@ const FREE: u64 = MAX_NUMBER;
 pub const MAX_NUMBER: u64 = (1 << 56) - 1;
 
 /// A block's address: whose volume and which block of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, SnapshotValue)]
 pub struct BlockAddress {
     /// The tenant.
     pub tenant: TenantId,
@@ -41,7 +44,7 @@ impl BlockAddress {
 }
 
 /// The index of one pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub struct SparseIndex {
     buckets: Buckets,
     nodes: Vec<IdNode>,
@@ -401,7 +404,7 @@ fn mark(hash: u64) -> u8 {
 /// marks, of which each of its ids has set one (a Bloom filter of one hash). So about five of six
 /// look-ups of an address without id end here, in memory that is a fifteenth of the index's, and
 /// not at the end of a chain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 struct Buckets {
     /// The first id of each bucket's chain.
     heads: Vec<u32>,
@@ -525,6 +528,23 @@ impl Buckets {
 #[derive(Clone, Copy, Debug)]
 struct IdNode([u8; 11]);
 
+impl Snapshot for IdNode {
+    fn save(&self, out: &mut SnapshotWriter) {
+        out.put(&self.0);
+    }
+
+    fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        *self = IdNode::load(from)?;
+        Ok(())
+    }
+}
+
+impl SnapshotValue for IdNode {
+    fn load(from: &mut SnapshotReader<'_>) -> Result<IdNode, SnapshotError> {
+        from.array().map(IdNode)
+    }
+}
+
 impl IdNode {
     /// An id of the block of this number, with the next id in its chain.
     #[inline(always)]
@@ -552,7 +572,7 @@ impl IdNode {
 }
 
 /// Addresses of a few of the ids that the next sweep will free: their chains are loaded ahead.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct NextFree {
     addresses: [BlockAddress; 4],
     count: usize,

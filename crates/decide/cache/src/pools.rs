@@ -7,6 +7,7 @@
 
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{BackgroundOp, Policy, Verdict};
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::measure::{Counts, LossReason, Losses};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::{Index, IndexMut};
@@ -48,8 +49,9 @@ impl Quotas {
 }
 
 /// Pools by index, who uses them, and what is counted for whom.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub(crate) struct Pools<P> {
+    #[snapshot(each)]
     pools: Vec<PolicyPool<P>>,
     tenants: PoolMap,
     counters: TenantCounters,
@@ -287,7 +289,7 @@ impl<P: Policy> Pools<P> {
 }
 
 /// A policy, which of its blocks are dirty, and the tenants that they belong to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub(crate) struct PolicyPool<P> {
     pub(crate) policy: P,
     /// One bit per id below the length that the engine reserved.
@@ -425,7 +427,7 @@ impl<P: Policy> PolicyPool<P> {
 
 /// The pool of each tenant. All tenants in one pool is a case of its own, whose look-up loads
 /// nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub(crate) struct PoolMap {
     /// All tenants use pool 0.
     shared: bool,
@@ -508,7 +510,7 @@ impl PoolMap {
 }
 
 /// Counters and occupancy of all tenants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SnapshotValue)]
 pub(crate) struct TenantCounters {
     counts: Vec<Counts>,
     losses: Vec<Losses>,

@@ -8,17 +8,19 @@ use crate::index::{BlockAddress, MIN_LOADED_IDS, SparseIndex};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
+use cachewright_snapshot::Snapshot;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers, whole_block_numbers};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A cache over the tenants' sparse address spaces.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct Cache<P> {
     engine: Engine<P>,
     /// One per pool.
     indexes: Vec<SparseIndex>,
+    #[snapshot(settings)]
     block_shift: u32,
 }
 

@@ -6,6 +6,7 @@
 //! cut-off. Of each volume the streams that were continued last are remembered. Why: C-37 of
 //! docs/design/cache.md; Open CAS and bcache cut off by rules of this kind.
 
+use cachewright_snapshot::{Snapshot, SnapshotValue};
 use cachewright_types::{Op, Request};
 use std::collections::BTreeMap;
 
@@ -19,8 +20,9 @@ pub struct SequentialCutoff {
 }
 
 /// The streams of all volumes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Snapshot)]
 pub struct SequentialStreams {
+    #[snapshot(settings)]
     cutoff: SequentialCutoff,
     volumes: Vec<VolumeStreams>,
 }
@@ -52,14 +54,14 @@ impl SequentialStreams {
 }
 
 /// Where the next request of a stream would begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, SnapshotValue)]
 struct StreamEnd {
     end: u64,
     write: bool,
 }
 
 /// What is known of a stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SnapshotValue)]
 struct Stream {
     /// Its length so far.
     bytes: u64,
@@ -68,7 +70,7 @@ struct Stream {
 }
 
 /// The streams of one volume.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SnapshotValue)]
 struct VolumeStreams {
     /// At most one stream ends at a place: another that comes to end there takes its part.
     by_end: BTreeMap<StreamEnd, Stream>,

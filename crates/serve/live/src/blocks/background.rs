@@ -187,7 +187,7 @@ impl BlockServer {
 
     /// Begins to write back a batch of each pool with too many dirty blocks.
     pub(super) fn write_back_ahead(&mut self) {
-        let pools = self.look().decisions.cache.engine().pools();
+        let pools = self.look().decisions.decider.cache.engine().pools();
         for pool in 0..pools {
             if !self.state().write_back_some(pool) {
                 return;
@@ -204,7 +204,7 @@ impl State {
         if self.content.failed.is_some() || self.is_closing || self.bypass.is_begun() {
             return false;
         }
-        let engine = self.decisions.cache.engine();
+        let engine = self.decisions.decider.cache.engine();
         let dirty = u64::from(engine.dirty_in(pool));
         let capacity = u64::from(engine.policy(pool).capacity());
         let Some(next) = self.background.begins_at(pool, dirty, capacity) else { return true };
@@ -227,7 +227,7 @@ impl State {
 
     /// Whether the devices of a pool's tenants and the log take another batch.
     fn may_write_ahead(&self, pool: usize, batch: u64) -> bool {
-        let engine = self.decisions.cache.engine();
+        let engine = self.decisions.decider.cache.engine();
         let own = |tenant: &TenantId| engine.pool_of(*tenant) == pool;
         let mut tenants = self.volumes.tenants().filter(own);
         self.leavings.write_backs() < MAX_UNDER_WAY

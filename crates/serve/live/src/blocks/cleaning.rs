@@ -358,7 +358,7 @@ pub struct ContentOwner<'a> {
 
 impl ContentOwner<'_> {
     fn cached(&self, tenant: TenantId, number: u64) -> Option<CopyId> {
-        self.copies.find(&self.decisions.cache.find(tenant, number)?)
+        self.copies.find(&self.decisions.decider.cache.find(tenant, number)?)
     }
 }
 

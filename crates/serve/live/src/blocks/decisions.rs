@@ -4,13 +4,14 @@
 //! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
 use super::copies::Copies;
-use super::division::Division;
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{
     Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
 };
-use cachewright_control::{AnswerTimes, HourlyCurves, KeptCurve};
-use cachewright_policy::{FutureSlice, Policy};
+use cachewright_control::{
+    AnswerTimes, Division, HourlyCurves, KeptCurve, QuotaChange, RequestDecider,
+};
+use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
@@ -33,8 +34,8 @@ pub struct RequestTiming {
 
 /// The cache, and what is measured and recorded of its decisions.
 pub struct Decisions {
-    /// The cache.
-    pub cache: Cache<Box<dyn Policy>>,
+    /// The cache, and what divides it.
+    pub decider: RequestDecider<Box<dyn Policy>>,
     /// Memory of plans.
     plan: Plan,
     /// The last decision that the log speaks of, from before this server.
@@ -44,14 +45,10 @@ pub struct Decisions {
     clock: DecisionClock,
     /// Takes what is decided.
     pub recorder: Option<RequestRecorder>,
-    /// Divides the cache anew, where that is wanted.
-    pub division: Option<Division>,
     /// Keeps curves of the last hour, where that is wanted.
     pub(super) curves: Option<HourlyCurves>,
     /// Tries another policy on a sample, where that is wanted.
     pub(super) trial: Option<PolicyTrial>,
-    /// The streams by which requests go past the cache, where some do.
-    streams: Option<SequentialStreams>,
     /// Ids of all pools when some were last given back.
     kept_ids: u64,
     /// Time behind the cache of reads and writes that were answered, by tenant.
@@ -69,17 +66,15 @@ impl Decisions {
     ) -> Decisions {
         cache.reserve();
         Decisions {
-            cache,
+            decider: RequestDecider { cache, division: None, streams: None },
             plan: Plan::default(),
             before,
             made: 0,
             block_shift,
             clock,
             recorder: None,
-            division: None,
             curves: None,
             trial: None,
-            streams: None,
             kept_ids: 0,
             behind_ns: Vec::new(),
         }
@@ -87,7 +82,7 @@ impl Decisions {
 
     /// Ids that the cache may give the blocks of each pool.
     pub fn max_ids(&self) -> Vec<usize> {
-        let engine = self.cache.engine();
+        let engine = self.decider.cache.engine();
         (0..engine.pools()).map(|pool| engine.policy(pool).max_tracked() as usize).collect()
     }
 
@@ -115,31 +110,33 @@ impl Decisions {
         request.time = self.clock.tick(now_ns);
         self.note(&request);
         let mut plan = self.take_plan();
-        match self.streams.as_mut().is_some_and(|streams| streams.cuts_off_next(&request)) {
-            true => self.cache.on_cut_off(&request, FutureSlice::None, &mut plan),
-            false => self.cache.on(&request, &mut plan),
-        }
+        self.decider.request(&request, &mut plan);
         self.begin();
         plan
     }
 
-    /// What was decided is recorded, and measured for divisions and operators.
+    /// What was decided is recorded, and measured for operators.
     fn note(&mut self, request: &Request) {
         self.curves.iter_mut().for_each(|curves| curves.request(request));
         self.trial.iter_mut().for_each(|trial| trial.request(request));
         self.recorder.iter_mut().for_each(|recorder| recorder.note(request));
-        self.division.iter_mut().for_each(|division| division.request(request));
+    }
+
+    /// The same of a block that left otherwise than by a request: a trim of it.
+    fn note_trim(&mut self, trim: &Request) {
+        self.note(trim);
+        self.decider.measure(trim);
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none. No stream
     /// has begun yet.
     pub fn cut_off(&mut self, cutoff: Option<SequentialCutoff>) {
-        self.streams = cutoff.map(SequentialStreams::new);
+        self.decider.streams = cutoff.map(SequentialStreams::new);
     }
 
     /// Whether the cache is to be divided before what is decided at `now_ns`.
     pub fn division_is_due(&self, now_ns: u64) -> bool {
-        self.division.as_ref().is_some_and(|division| division.is_due(self.clock.next(now_ns)))
+        self.decider.division_is_due(self.clock.next(now_ns))
     }
 
     /// Keeps curves from `now_ns` on, or none.
@@ -165,17 +162,13 @@ impl Decisions {
     /// Divides the cache anew; what leaves is to be carried out in pieces.
     pub fn divide(&mut self) -> Plan {
         let mut plan = self.take_plan();
-        plan.moves.clear();
-        let Some(division) = &mut self.division else { return plan };
-        let mut divided = None;
-        let kept = self.curves.as_mut();
-        self.cache.control(&mut plan, |engine, left| {
-            divided = division.end_interval(engine, left, kept);
-        });
-        let engine = self.cache.engine();
+        let divided = self.decider.divide(self.curves.as_mut(), &mut plan);
+        let engine = self.decider.cache.engine();
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));
-        if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
-            recorder.divided(division);
+        if let (Some(QuotaChange { time_ns, quotas }), Some(recorder)) =
+            (divided, &mut self.recorder)
+        {
+            recorder.divided(DivisionRow { time_ns, quotas });
         }
         plan
     }
@@ -183,18 +176,18 @@ impl Decisions {
     /// Gives back ids and memory of pools that have shrunk, where that is much: a quarter beyond
     /// what all pools need. Blocks must have moved for it, so that its cost is in proportion.
     pub fn give_ids_back(&mut self, copies: &mut Copies) {
-        let engine = self.cache.engine();
+        let engine = self.decider.cache.engine();
         let needed: u64 = (0..engine.pools()).map(|pool| engine.policy(pool).max_tracked()).sum();
-        let ids = self.cache.ids() as u64;
+        let ids = self.decider.cache.ids() as u64;
         // What could not be given back the last time is not tried again at once.
         if ids <= needed.max(self.kept_ids) / 4 * 5 + MIN_EXCESS_IDS {
             return;
         }
         let mut renamed = vec![Vec::new(); engine.pools()];
-        self.cache.compact(&mut |pool, old, new| renamed[pool].push((old, new)));
+        self.decider.cache.compact(&mut |pool, old, new| renamed[pool].push((old, new)));
         let changed = renamed.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty());
         changed.for_each(|(pool, pairs)| copies.rename(pool, pairs));
-        self.kept_ids = self.cache.ids() as u64;
+        self.kept_ids = self.decider.cache.ids() as u64;
     }
 
     /// Time behind the cache of all reads and writes of a tenant, in nanoseconds.
@@ -207,9 +200,8 @@ impl Decisions {
         let tenants = self.behind_ns.len().max(answer.tenant.index() + 1);
         self.behind_ns.resize(tenants, 0);
         self.behind_ns[answer.tenant.index()] += answer.behind_ns;
-        let Some(division) = self.division.as_mut().filter(|division| division.is_priced()) else {
-            return;
-        };
+        let division = self.decider.division.as_mut();
+        let Some(division) = division.filter(|division| division.is_priced()) else { return };
         let RequestTiming { tenant, op, decided_ns, behind_ns } = *answer;
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
@@ -239,7 +231,7 @@ impl Decisions {
     /// What the policy of a tenant does after a read or a write.
     pub fn background_ops(&mut self, tenant: TenantId) -> Plan {
         let mut plan = self.take_plan();
-        self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut plan);
+        self.decider.background_ops(tenant, &mut plan);
         self.begin_some(plan)
     }
 
@@ -252,7 +244,7 @@ impl Decisions {
         max_blocks: u32,
     ) -> (Plan, Option<BlockId>) {
         let mut plan = self.take_plan();
-        let next = self.cache.clean_some(pool, from, max_blocks, &mut plan);
+        let next = self.decider.cache.clean_some(pool, from, max_blocks, &mut plan);
         let number = |step: &Move| match step {
             Move::Clean(cached) => (cached.tenant, cached.number),
             _ => (TenantId(0), 0),
@@ -271,14 +263,14 @@ impl Decisions {
         max_ids: u32,
     ) -> (Plan, Option<BlockId>) {
         let mut plan = self.take_plan();
-        let next = self.cache.remove_some(tenant, from, max_ids, &mut plan);
+        let next = self.decider.cache.remove_some(tenant, from, max_ids, &mut plan);
         for step in &plan.moves {
             let (Move::WriteBack(cached) | Move::Drop(cached)) = step else { continue };
             let time = self.clock.tick(now_ns);
             let number = cached.number;
             let (offset, length) =
                 (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
-            self.note(&Request { time, offset, length, op: Op::Trim, tenant });
+            self.note_trim(&Request { time, offset, length, op: Op::Trim, tenant });
         }
         (self.begin_some(plan), next)
     }
@@ -289,19 +281,19 @@ impl Decisions {
         capacity_blocks: u32,
         make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
     ) -> Option<TenantId> {
-        let tenant = self.cache.add_tenant(capacity_blocks, make)?;
-        self.cache.reserve();
+        let tenant = self.decider.cache.add_tenant(capacity_blocks, make)?;
+        self.decider.cache.reserve();
         Some(tenant)
     }
 
     /// Other quotas from now on, and another division; what leaves is to be carried out in pieces.
     pub fn set_quotas(&mut self, now_ns: u64, quotas: &Quotas, division: Option<Division>) -> Plan {
         let mut plan = self.take_plan();
-        self.cache.set_quotas(quotas, &mut plan);
-        self.division = division;
-        let engine = self.cache.engine();
+        self.decider.cache.set_quotas(quotas, &mut plan);
+        self.decider.division = division;
+        let engine = self.decider.cache.engine();
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));
-        let known = self.division.as_ref().and_then(|division| division.quotas(engine));
+        let known = self.decider.division.as_ref().and_then(|division| division.quotas(engine));
         if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
             recorder.divided(DivisionRow { time_ns: self.clock.next(now_ns).0, quotas });
         }
@@ -312,7 +304,7 @@ impl Decisions {
     /// pieces.
     pub fn replace_policies(&mut self, make: impl FnMut(usize, u32) -> Box<dyn Policy>) -> Plan {
         let mut plan = self.take_plan();
-        self.cache.replace_policies(&mut plan, make);
+        self.decider.cache.replace_policies(&mut plan, make);
         plan
     }
 
@@ -325,11 +317,11 @@ impl Decisions {
         number: u64,
         reason: LossReason,
     ) -> Option<Plan> {
-        let (cached, dirty) = self.cache.forget(tenant, number, reason)?;
+        let (cached, dirty) = self.decider.cache.forget(tenant, number, reason)?;
         let time = self.clock.tick(now_ns);
         let (offset, length) = (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
         let trim = Request { time, offset, length, op: Op::Trim, tenant };
-        self.note(&trim);
+        self.note_trim(&trim);
         let mut plan = self.take_plan();
         plan.moves.clear();
         plan.moves.push(Move::Discard { cached, dirty });
@@ -340,7 +332,7 @@ impl Decisions {
     /// leaves for it. Nothing of that is written back: its owner does that before it drops it.
     pub fn adopt(&mut self, tenant: TenantId, number: u64, dirty: bool) -> (Option<Cached>, Plan) {
         let mut plan = self.take_plan();
-        let cached = self.cache.adopt_new(tenant, number, dirty, &mut plan);
+        let cached = self.decider.cache.adopt_new(tenant, number, dirty, &mut plan);
         for step in &mut plan.moves {
             if let Move::WriteBack(left) = *step {
                 *step = Move::Drop(left);
@@ -351,9 +343,9 @@ impl Decisions {
 
     /// A block that was being cleaned is dirty again, if it is still cached.
     pub fn still_dirty(&mut self, tenant: TenantId, number: u64) {
-        if self.cache.contains(tenant, number) {
+        if self.decider.cache.contains(tenant, number) {
             let mut plan = self.take_plan();
-            self.cache.adopt(tenant, number, true, &mut plan);
+            self.decider.cache.adopt(tenant, number, true, &mut plan);
             debug_assert!(plan.moves.is_empty(), "a cached block takes no room");
             self.plan = plan;
         }
@@ -361,8 +353,8 @@ impl Decisions {
 
     /// Whether the cache holds content of a block that its backing device has not.
     pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
-        let cached = self.cache.find(tenant, number);
-        cached.is_some_and(|cached| self.cache.engine().is_dirty(tenant, cached.id))
+        let cached = self.decider.cache.find(tenant, number);
+        cached.is_some_and(|cached| self.decider.cache.engine().is_dirty(tenant, cached.id))
     }
 
     /// A decision is made: the number of what is carried out from now on.

@@ -2,99 +2,16 @@
 //!
 //! For: quotas that follow the requests, as in a replay of them. Must never know: which partitioner
 //! divides, where its settings come from. Units: nanoseconds of the decision clock, blocks.
-//! Intervals end at multiples of their length. A division comes before the first decision at its
-//! time or later, so that a replay of the recording divides between the same requests.
 //!
 //! What a division takes away leaves at once. The steps are carried out like those of any other
 //! decision: clean blocks are dropped, dirty ones are written back first.
 
 use super::server::{BlockServer, State};
 use crate::log::format::GROUP_RECORDS;
-use cachewright_cache::{Engine, Left, Plan, SequentialCutoff};
-use cachewright_control::{
-    AnswerTimes, Control, HourlyCurves, KeptCurve, Models, RequestMeter, SignalNeeds, divide,
-};
-use cachewright_policy::Policy;
-use cachewright_trace::DivisionRow;
-use cachewright_types::{Nanos, Op, Request, TenantId};
-
-/// A control loop, and when it divides.
-pub struct Division {
-    control: Control,
-    meter: Option<RequestMeter>,
-    /// Response times are measured.
-    is_priced: bool,
-    interval_ns: u64,
-    due_ns: u64,
-}
-
-impl Division {
-    /// Divides by `control`, which has given the first quotas, every `interval_ns` (0: never) from
-    /// what `needs` measures of blocks of `1 << block_shift` bytes.
-    pub fn new(
-        control: Control,
-        needs: SignalNeeds,
-        interval_ns: u64,
-        block_shift: u32,
-    ) -> Division {
-        let is_priced = needs.signals.prices;
-        let meter = needs.meter(control.tenants(), interval_ns);
-        let meter = meter.map(|meter| RequestMeter::new(meter, block_shift));
-        Division { control, meter, is_priced, interval_ns, due_ns: interval_ns }
-    }
-
-    /// Whether response times are measured.
-    pub fn is_priced(&self) -> bool {
-        self.is_priced
-    }
-
-    /// Measures an answer.
-    pub(super) fn answered(&mut self, tenant: TenantId, op: Op, times: AnswerTimes) {
-        if let Some(meter) = &mut self.meter {
-            meter.answered(tenant, op, times);
-        }
-    }
-
-    /// The quota of each tenant, where it divides while the cache serves.
-    pub(super) fn quotas<P: Policy>(&self, engine: &Engine<P>) -> Option<Vec<u32>> {
-        let tenants = (0..self.control.tenants()).map(|tenant| TenantId(tenant as u16));
-        (self.interval_ns > 0).then(|| tenants.map(|tenant| engine.quota(tenant)).collect())
-    }
-
-    /// Measures a request that was decided at its time.
-    pub fn request(&mut self, request: &Request) {
-        if let Some(meter) = &mut self.meter {
-            meter.request(request, request.time.0);
-        }
-    }
-
-    /// Whether an interval ends before what is decided at `time`.
-    pub fn is_due(&self, time: Nanos) -> bool {
-        self.interval_ns > 0 && time.0 >= self.due_ns
-    }
-
-    /// When the next interval ends.
-    pub fn due_ns(&self) -> u64 {
-        self.due_ns
-    }
-
-    /// Ends the interval that is due, whose curves are `kept`; returns the division if it changed a
-    /// quota.
-    pub fn end_interval<P: Policy>(
-        &mut self,
-        engine: &mut Engine<P>,
-        left: Left<'_>,
-        kept: Option<&mut HourlyCurves>,
-    ) -> Option<DivisionRow> {
-        let (time_ns, before) = (self.due_ns, self.quotas(engine));
-        self.due_ns = self.due_ns.saturating_add(self.interval_ns);
-        let signals = self.meter.as_mut().map(RequestMeter::end_interval).unwrap_or_default();
-        kept.into_iter().for_each(|kept| kept.divided(&signals.curves, time_ns));
-        divide(&mut self.control, engine, &signals, left);
-        let quotas = self.quotas(engine).filter(|quotas| Some(quotas) != before.as_ref());
-        quotas.map(|quotas| DivisionRow { time_ns, quotas })
-    }
-}
+use cachewright_cache::{Plan, SequentialCutoff};
+pub use cachewright_control::Division;
+use cachewright_control::{HourlyCurves, KeptCurve, Models};
+use cachewright_types::TenantId;
 
 /// Most blocks that a division writes back together.
 const PIECE_BLOCKS: usize = 16;
@@ -102,7 +19,7 @@ const PIECE_BLOCKS: usize = 16;
 impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
-        self.state().decisions.division = Some(division);
+        self.state().decisions.decider.division = Some(division);
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none.
@@ -137,13 +54,13 @@ impl BlockServer {
         partition: &Models,
     ) -> Result<(), String> {
         let decisions = &mut self.state().decisions;
-        if let Some(division) = &mut decisions.division {
-            division.control.load_models(partition)?;
+        if let Some(division) = &mut decisions.decider.division {
+            division.load_models(partition)?;
         }
         if policy.is_empty() {
             return Ok(());
         }
-        let cache = &mut decisions.cache;
+        let cache = &mut decisions.decider.cache;
         (0..cache.engine().pools()).try_for_each(|pool| cache.load_models(pool, policy))
     }
 }
@@ -168,7 +85,8 @@ impl State {
 
     /// Groups that take a record of each block that the tenants of a pool of devices hold.
     fn groups_of(&self, pool: usize) -> u64 {
-        let (engine, tenants) = (self.decisions.cache.engine(), self.volumes.tenants().count());
+        let (engine, tenants) =
+            (self.decisions.decider.cache.engine(), self.volumes.tenants().count());
         let blocks = self.content.streams.layout().quota(engine, tenants, pool);
         blocks / GROUP_RECORDS as u64 + 1
     }

@@ -166,7 +166,7 @@ impl State {
             || self.content.stranded.contains_key(&block);
         // A block that was cleaned ahead may leave before what is written back is in the log.
         let is_dirty = known.stored.is_some_and(|stored| stored.dirty);
-        let is_written = self.decisions.cache.engine().mode() == WriteMode::WriteBack
+        let is_written = self.decisions.decider.cache.engine().mode() == WriteMode::WriteBack
             && self.content.copies.writing(copy).is_some();
         let is_needed = older_needed || is_dirty || is_written;
         match (step, wanted) {

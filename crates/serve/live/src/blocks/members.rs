@@ -182,7 +182,7 @@ impl State {
         if self.leavings.write_backs() >= MAX_UNDER_WAY {
             return false;
         }
-        let engine = self.decisions.cache.engine();
+        let engine = self.decisions.decider.cache.engine();
         let blocks = engine.policy(engine.pool_of(tenant)).capacity();
         let max_ids = (blocks / 16).clamp(1, MAX_BATCH);
         let Some(batch) = self.batch_with_space(tenant, max_ids) else {

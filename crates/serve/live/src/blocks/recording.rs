@@ -2,12 +2,15 @@
 //!
 //! For: a served cache that is to be replayed. Must never know: where a recording goes. Units:
 //! requests. A replay from an empty cache decides as the server did, if the server began with an
-//! empty cache and recorded from its first decision.
+//! empty cache and recorded from its first decision; a replay that continues from a snapshot taken
+//! as the recording began decides as the server did in any case.
 
 use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
+use cachewright_snapshot::{SnapshotError, saved};
 use cachewright_trace::DivisionRow;
+use cachewright_types::Nanos;
 
 impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache
@@ -17,12 +20,23 @@ impl BlockServer {
         decisions.recorder.take().map(RequestRecorder::finish);
         let origin = decisions.last_time();
         let mut recorder = RequestRecorder::new(sink, origin);
-        let engine = decisions.cache.engine();
-        let division = decisions.division.as_ref();
+        let engine = decisions.decider.cache.engine();
+        let division = decisions.decider.division.as_ref();
         if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
             recorder.divided(DivisionRow { time_ns: origin.0, quotas });
         }
         decisions.recorder = Some(recorder);
+    }
+
+    /// A snapshot of what decides, after the last decision. Nothing is decided meanwhile. Errors: a
+    /// policy or a division that cannot be saved.
+    pub fn decider_snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
+        saved(&self.look().decisions.decider)
+    }
+
+    /// The time of the last decision, at which a recording that begins now has its time 0.
+    pub fn last_decision(&self) -> Nanos {
+        self.look().decisions.last_time()
     }
 
     /// What is recorded so far, if anything is to be.

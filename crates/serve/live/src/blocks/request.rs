@@ -1439,7 +1439,7 @@ impl State {
         let known = *self.content.copies.get(copy);
         // Where writes go to both, the device may have what the cache has failed to take: what the
         // cache has must not be called clean later.
-        let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        let keeps_dirty = self.decisions.decider.cache.engine().mode() == WriteMode::WriteBack;
         if keeps_dirty && known.stored.is_some_and(|stored| stored.dirty) {
             return self.content.copies.set_lost(copy, false);
         }

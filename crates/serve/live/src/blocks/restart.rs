@@ -306,7 +306,7 @@ impl BlockServer {
         let mut state = self.state();
         state.now_ns = io.now_ns();
         state.drop_grown(io, &mut blocks, known, &mut restored)?;
-        let keeps_dirty = state.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        let keeps_dirty = state.decisions.decider.cache.engine().mode() == WriteMode::WriteBack;
         if keeps_dirty {
             for RecoveredBlock { volume, number, place, version, .. } in
                 blocks.extract_if(.., |block| block.damaged)
@@ -466,7 +466,7 @@ impl State {
     fn touch(&self, coming: &[RecoveredBlock]) {
         for block in coming {
             if let Some(tenant) = self.volumes.tenant(block.volume) {
-                self.decisions.cache.prefetch_address(tenant, block.number);
+                self.decisions.decider.cache.prefetch_address(tenant, block.number);
             }
         }
     }

@@ -110,7 +110,7 @@ impl Engine {
         self.with(|state| {
             if result.is_ok() {
                 // Content that is damaged is dirty, so that nothing older takes its place.
-                if state.decisions.cache.engine().mode() == WriteMode::WriteBack {
+                if state.decisions.decider.cache.engine().mode() == WriteMode::WriteBack {
                     for number in &damaged {
                         state.decisions.still_dirty(tenant, *number);
                     }

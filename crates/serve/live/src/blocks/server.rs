@@ -178,7 +178,7 @@ impl BlockServer {
 
     /// The cache, for counters and audits.
     pub fn cache(&self) -> Ref<'_, Cache<Box<dyn Policy>>> {
-        Ref::map(self.look(), |state| &state.decisions.cache)
+        Ref::map(self.look(), |state| &state.decisions.decider.cache)
     }
 
     /// Time that reads and writes of a tenant have waited behind the cache, in nanoseconds.
@@ -194,7 +194,7 @@ impl BlockServer {
     /// Whether a block of a tenant is in the cache.
     pub fn is_cached(&self, tenant: TenantId, number: u64) -> bool {
         let state = self.look();
-        !state.bypass.is_begun() && state.decisions.cache.contains(tenant, number)
+        !state.bypass.is_begun() && state.decisions.decider.cache.contains(tenant, number)
     }
 
     /// Whether only the cache has the content of a tenant's block. While the cache is bypassed
@@ -431,7 +431,7 @@ impl State {
 
     /// The copy of a block that is cached.
     pub fn cached(&self, tenant: TenantId, number: u64) -> Option<CopyId> {
-        self.content.copies.find(&self.decisions.cache.find(tenant, number)?)
+        self.content.copies.find(&self.decisions.decider.cache.find(tenant, number)?)
     }
 
     /// Begins an operation on a backing device.

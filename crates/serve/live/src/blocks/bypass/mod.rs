@@ -316,7 +316,7 @@ impl BlockServer {
     pub fn dirty_blocks(&self) -> u64 {
         let state = self.look();
         if !state.bypass.is_begun() {
-            return state.decisions.cache.engine().dirty_blocks();
+            return state.decisions.decider.cache.engine().dirty_blocks();
         }
         let left = |volume: &BypassedVolume| volume.unrescued.len() + volume.under_way.len();
         state.bypass.volumes.iter().map(left).sum::<usize>() as u64
@@ -326,7 +326,7 @@ impl BlockServer {
     /// a pool share the answer.
     pub fn is_written_back(&self, tenant: TenantId) -> bool {
         let state = self.look();
-        let engine = state.decisions.cache.engine();
+        let engine = state.decisions.decider.cache.engine();
         let volume = state.volumes.id(tenant);
         let is_own = |block: &(VolumeId, u64)| block.0 == volume;
         !state.bypass.is_begun()
@@ -342,7 +342,7 @@ impl State {
         let Some(cause) = self.content.failed else { return };
         if self.can_bypass() && !self.bypass.is_begun() {
             self.decisions.recorder.take().map(RequestRecorder::finish);
-            (self.decisions.division, self.decisions.curves) = (None, None);
+            (self.decisions.decider.division, self.decisions.curves) = (None, None);
             self.bypass.phase = BypassPhase::Draining;
             self.begun.push_back(Procedure::Bypass(cause));
         }
