@@ -36,6 +36,8 @@ NOT_RUN = {
     "cachewright check /etc/": "a path of an operator's machine: the same line is in other pages",
     "cachewright live format /etc/": "a path of an operator's machine: docs/serve.md has it",
     "cachewright live check /etc/": "a path of an operator's machine: test_serve.py",
+    "cachewright run stack.toml --set tenant.data.trace=recordings@": "continues from the state of "
+    "a server: tests/agree/continued.rs",
     "cachewright run stack.toml --set tenant.data.trace=served": "replays what a server recorded: "
     "test_serve.py",
     "cachewright train icache ": "needs a drive and minutes: test_train_icache.py",

@@ -2,6 +2,7 @@
 //! index make the same decisions, request by request, for every policy and write mode.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod continued;
 mod divided;
 mod product;
 mod recording;

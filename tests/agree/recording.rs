@@ -35,7 +35,7 @@ fn needs(partition: &str) -> &'static [Need] {
 }
 
 /// A stack that is served.
-fn stack(case: &Case, trace: &Path) -> String {
+pub fn stack(case: &Case, trace: &Path) -> String {
     let Case { policy, mode, partition, interval_ns, facts, .. } = case;
     let named = format!("\"{partition}\"");
     let partition = if partition.starts_with('{') { *partition } else { &named };
@@ -94,7 +94,7 @@ fn replayed(case: &Case, trace: &Path, with_devices: bool) -> Vec<Value> {
 }
 
 /// Counters of a served tenant beside those of its replay.
-fn assert_alike(case: &Case, all: &Served, replayed: &[Value]) {
+pub fn assert_alike(case: &Case, all: &Served, replayed: &[Value]) {
     assert_eq!(all.counts.len(), replayed.len());
     for (tenant, (served, replayed)) in all.counts.iter().zip(replayed).enumerate() {
         let pairs = [

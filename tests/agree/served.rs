@@ -144,6 +144,64 @@ fn any_request(rng: &mut Rng, tag: u64, tenant: TenantId) -> BlockRequest {
     BlockRequest { tag, tenant, op, offset, length, durable, data }
 }
 
+/// Several connections of each tenant, each with requests under way.
+pub struct Clients {
+    rng: Rng,
+    under_way: Vec<usize>,
+    sent: u64,
+    answered: u64,
+    may_fail: bool,
+}
+
+impl Clients {
+    /// Those of a case, before their first request.
+    pub fn new(case: &Case, may_fail: bool) -> Clients {
+        let rng = Seed(case.seed).derive("requests").rng();
+        let under_way = vec![0; usize::from(TENANTS) * CONNECTIONS];
+        Clients { rng, under_way, sent: 0, answered: 0, may_fail }
+    }
+
+    /// Sends so many requests more, and waits until all are answered.
+    pub fn send(&mut self, io: &mut impl Io, server: &mut BlockServer, case: &Case, more: u64) {
+        let (until, mut rounds) = (self.sent + more, 0_u64);
+        while self.answered < until || !server.is_idle() {
+            rounds += 1;
+            assert!(rounds < 1000 * more, "{case:?}: no end, {:?}", server.counts());
+            for _ in 0..self.rng.below(4) {
+                let connection = self.rng.below(self.under_way.len() as u64) as usize;
+                if self.under_way[connection] < DEPTH && self.sent < until {
+                    let tenant = TenantId((connection / CONNECTIONS) as u16);
+                    let request = any_request(&mut self.rng, connection as u64, tenant);
+                    self.under_way[connection] += 1;
+                    self.sent += 1;
+                    server.request(io, request);
+                }
+            }
+            server.advance(io);
+            for answer in server.take_answers() {
+                assert!(self.may_fail || answer.result.is_ok(), "{case:?}: {:?}", answer.result);
+                self.under_way[answer.tag as usize] -= 1;
+                self.answered += 1;
+            }
+            let mut done = Vec::new();
+            io.wait(&mut done);
+            done.into_iter().for_each(|done| server.on_done(io, done));
+        }
+    }
+}
+
+/// Counters of each tenant.
+pub fn counts(server: &BlockServer) -> Vec<Counts> {
+    let cache = server.cache();
+    (0..TENANTS).map(|tenant| *cache.engine().counts(TenantId(tenant))).collect()
+}
+
+/// The quota of each tenant.
+pub fn quotas(server: &BlockServer) -> Vec<u32> {
+    let cache = server.cache();
+    (0..TENANTS).map(|tenant| cache.engine().quota(TenantId(tenant))).collect()
+}
+
 /// Serves requests of several connections of each tenant, and records into `path`.
 pub fn serve(
     io: &mut impl Io,
@@ -155,40 +213,10 @@ pub fn serve(
 ) -> Served {
     let file = RecordFile::create(path, names(), divisions.as_ref()).unwrap();
     server.record(file.sink());
-    let mut rng = Seed(case.seed).derive("requests").rng();
-    let connections = usize::from(TENANTS) * CONNECTIONS;
-    let mut under_way = vec![0; connections];
-    let (mut sent, mut answered, mut rounds) = (0, 0, 0_u64);
-    while answered < case.requests || !server.is_idle() {
-        rounds += 1;
-        assert!(rounds < 1000 * case.requests, "{case:?}: no end, {:?}", server.counts());
-        for _ in 0..rng.below(4) {
-            let connection = rng.below(connections as u64) as usize;
-            if under_way[connection] < DEPTH && sent < case.requests {
-                let tenant = TenantId((connection / CONNECTIONS) as u16);
-                let request = any_request(&mut rng, connection as u64, tenant);
-                under_way[connection] += 1;
-                sent += 1;
-                server.request(io, request);
-            }
-        }
-        server.advance(io);
-        for answer in server.take_answers() {
-            assert!(may_fail || answer.result.is_ok(), "{case:?}: {:?}", answer.result);
-            under_way[answer.tag as usize] -= 1;
-            answered += 1;
-        }
-        let mut done = Vec::new();
-        io.wait(&mut done);
-        done.into_iter().for_each(|done| server.on_done(io, done));
-    }
+    Clients::new(case, may_fail).send(io, &mut server, case, case.requests);
     let recorded = server.end_recording(io).unwrap();
-    let cache = server.cache();
-    let engine = cache.engine();
-    let tenants = || (0..TENANTS).map(TenantId);
-    let counts = tenants().map(|tenant| *engine.counts(tenant)).collect();
-    let quotas = tenants().map(|tenant| engine.quota(tenant)).collect();
-    engine.audit().unwrap();
+    let (counts, quotas) = (counts(&server), quotas(&server));
+    server.cache().engine().audit().unwrap();
     let lost = server.counts().damaged_clean;
     assert_eq!(file.finish().unwrap().requests, recorded.requests);
     Served { counts, recorded, lost, quotas, is_divided: divisions.is_some() }

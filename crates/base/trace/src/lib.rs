@@ -16,8 +16,10 @@ pub mod native;
 pub mod next_use;
 mod parts;
 pub mod reader;
+pub mod recordings;
 mod rwbs;
 pub mod source;
+mod state;
 pub mod synth;
 mod text;
 mod units;
@@ -35,7 +37,11 @@ pub use merge::{
 };
 
 pub use next_use::{NEVER, next_uses};
+pub use recordings::{Moment, RecordingName, recording_at, recordings_in};
+
 pub use reader::{Batch, Call, MAX_REQUEST, OnBadRecord, OpenOptions, Record, TraceReader};
+pub use state::{RecordedState, remove_state, state_path};
+
 pub use source::{ByteSource, ByteStream, Container, RandomAccess, Spool, Wrapping};
 pub use write::recovered::{Recovered, has_abandoned, recover_abandoned, retarget_abandoned};
 pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, WriteSummary, create_writer};

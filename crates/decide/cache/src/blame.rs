@@ -31,7 +31,6 @@ use cachewright_memory::{lengthen, prefetch};
 use cachewright_policy::belady::Belady;
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Access, Future, Policy, Registered, Verdict};
-use cachewright_snapshot::refused;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Seed, TenantId};
@@ -448,8 +447,6 @@ pub struct Blame {
     /// Misses of each tenant since the last one that was looked at; 0 with ids.
     unexplained: Vec<u64>,
 }
-
-refused!(Blame: "causes of misses");
 
 impl Blame {
     /// Nothing explained yet, for an empty cache of `whole_blocks` blocks divided in pools of

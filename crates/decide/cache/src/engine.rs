@@ -22,7 +22,7 @@ pub struct Engine<P> {
     #[snapshot(settings)]
     mode: WriteMode,
     /// What finds the cause of each miss, where that is asked for.
-    #[snapshot(each)]
+    #[snapshot(settings)]
     blame: Option<Box<Blame>>,
 }
 

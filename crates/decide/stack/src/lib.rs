@@ -5,6 +5,7 @@
 //! tables `[device]` and `[machine]` are passed on unread to the rooms that simulate.
 
 pub mod cache;
+pub mod deciding;
 pub mod document;
 pub mod flash;
 pub mod kinds;
@@ -18,6 +19,7 @@ pub mod tenant;
 pub use cache::CacheSpec;
 pub use cache::{CharacterizerSpec, KindsSpec, ModelFile};
 pub use cachewright_types::declare::Scheme;
+pub use deciding::DecidingModels;
 pub use document::Reader;
 pub use document::{apply, full_key};
 pub use flash::FlashSpec;

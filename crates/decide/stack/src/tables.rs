@@ -260,7 +260,9 @@ declare! {
         /// the tenant's name, shown in tables; by default `tenant1` and so on
         name: Option<String> = None, "text";
         /// the trace, relative to the stack file; a list, or a pattern such as `x.blktrace.*`, is
-        /// one recording in several files, read by time on their common clock
+        /// one recording in several files, read by time on their common clock; a recording of a live
+        /// server, or a folder of them, with a moment (`x.parquet@300s`, `folder@14:05`) counts from
+        /// it on
         trace: Option<TraceFiles> = None, "file"; applies "to replays";
         /// a trace of what the tenant did before, relative to the stack file: partitioners that
         /// learn before a run learn from it, and not from the head of `trace`; with `replay.warmup
@@ -416,6 +418,9 @@ declare! {
         /// maximum bytes of all recordings that are kept; the last one is always kept
         record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
             applies "with `record`";
+        /// whether a snapshot of what decides is written beside each recording, so that a replay
+        /// continues from it; the server pauses while it is taken
+        record_state: bool = false, ""; applies "with `record`";
         /// whether miss-ratio curves of the last hour are sampled for `/status`, even if the
         /// partitioner needs none
         curves: bool = false, "";

@@ -13,7 +13,7 @@ use crate::kinds::{Stop, TraceFiles};
 use crate::names;
 use crate::tables::{BadRecord, Operation, Pauses, ReplayTable, TenantTable};
 use cachewright_partition::ResponseGoal;
-use cachewright_trace::{OnBadRecord, OpenOptions, TenantInput};
+use cachewright_trace::{Moment, OnBadRecord, OpenOptions, TenantInput};
 use cachewright_types::declare::Nested;
 use cachewright_types::{Nanos, Op, Value};
 use std::ops::Deref;
@@ -33,6 +33,9 @@ pub struct TenantSpec {
     /// The trace's path, or that of its first part; relative paths taken from the stack file's
     /// folder.
     pub path: PathBuf,
+    /// The moment of the recording from which on requests count, where `trace` names one behind
+    /// `@`; `path` is the recording, or a folder of them.
+    pub moment: Option<Moment>,
     /// A trace of what it did before.
     pub history: Option<PathBuf>,
     /// The file or block device of its volume, if it can be served.
@@ -119,6 +122,13 @@ pub fn read(
     Ok(tenants)
 }
 
+/// The path of a recording and the moment behind its last `@`; without a moment the path is all.
+fn recording_and_moment(text: &str) -> (&str, Option<Moment>) {
+    let found = text.rsplit_once('@');
+    let found = found.and_then(|(path, moment)| Some((path, Moment::parse(moment)?)));
+    found.map_or((text, None), |(path, moment)| (path, Some(moment)))
+}
+
 /// The refusal of a name that another tenant has.
 fn again(reader: &Reader<'_>, name: &str, found: &str) -> String {
     let key = reader.key(name);
@@ -178,8 +188,13 @@ impl TenantSpec {
         let goal = Goal::new(&table, reader)?;
         check_noise(&table, reader, queue_depth)?;
         let file = |text: &String| ModelFile::new(text, folder);
+        let (first, moment) = match files {
+            [only] => recording_and_moment(only),
+            _ => (files.first().map_or("", String::as_str), None),
+        };
         Ok(TenantSpec {
-            path: files.first().map_or_else(|| folder.to_owned(), |first| folder.join(first)),
+            path: if files.is_empty() { folder.to_owned() } else { folder.join(first) },
+            moment,
             open: OpenOptions {
                 parts: files.iter().skip(1).map(|part| folder.join(part)).collect(),
                 ..open_options(&table)

@@ -21,7 +21,7 @@ const OF_CACHE: [&str; 7] = [
     "sequential_cutoff",
     "sequential_streams",
 ];
-const OF_SERVE: [&str; 11] = [
+const OF_SERVE: [&str; 12] = [
     "curves",
     "trial",
     "memory",
@@ -33,6 +33,7 @@ const OF_SERVE: [&str; 11] = [
     "record_keep",
     "record_files",
     "record_bytes",
+    "record_state",
 ];
 /// Keys of `[flash]` that a server goes by: it does not take over others.
 const OF_FLASH: [&str; 2] = ["separation", "reclaim"];

@@ -8,14 +8,15 @@
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use crate::recordings::RecordingName;
 use cachewright_cache::blame::MissCause;
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, SequentialStreams, WriteMode};
-use cachewright_live::blocks::Division;
-use cachewright_policy::{FutureSlice, Policy};
+use cachewright_control::RequestDecider;
+use cachewright_policy::Policy;
 use cachewright_result::document::Written;
 use cachewright_result::live::{BlockEvent, ExplainAnswer};
-use cachewright_trace::{Batch, DivisionRow, Divisions, OpenOptions, divisions_path, open};
+use cachewright_trace::{
+    Batch, DivisionRow, Divisions, OpenOptions, RecordingName, divisions_path, open,
+};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -164,10 +165,8 @@ impl Recorded {
 
 /// A block, in a cache that decides about all that was recorded.
 struct ExplainedBlock {
-    cache: Cache<Box<dyn Policy>>,
-    streams: Option<SequentialStreams>,
     /// Divides the cache where divisions were not recorded.
-    division: Option<Division>,
+    decider: RequestDecider<Box<dyn Policy>>,
     plan: Plan,
     tenant: TenantId,
     number: u64,
@@ -191,9 +190,11 @@ impl ExplainedBlock {
         let mut engine: Engine<Box<dyn Policy>> = plan.engine(plan.volumes.len(), &quotas);
         engine.explain_misses(plan.capacity_blocks, false, false);
         Ok(ExplainedBlock {
-            cache: Cache::new(engine, shift),
-            streams: plan.cutoff().map(SequentialStreams::new),
-            division: plan.division(&ahead, &[])?.filter(|division| !division.is_priced()),
+            decider: RequestDecider {
+                cache: Cache::new(engine, shift),
+                // One that needs times of answers cannot divide here.
+                streams: plan.cutoff().map(SequentialStreams::new),
+            },
             plan: Plan::default(),
             tenant: TenantId(tenant as u16),
             number: offset_bytes >> shift,
@@ -212,52 +213,48 @@ impl ExplainedBlock {
     fn begin(&mut self, recording: usize, begin_ns: u64, is_divided: bool) {
         self.recording = recording;
         if is_divided {
-            self.division = None;
+            self.decider.division = None;
         }
         self.last_ns = self.last_ns.max(begin_ns);
     }
 
     fn is_cached(&self) -> bool {
-        self.cache.contains(self.tenant, self.number)
+        self.decider.cache.contains(self.tenant, self.number)
     }
 
     fn is_dirty(&self) -> bool {
-        self.cache.is_dirty(self.tenant, self.number)
+        self.decider.cache.is_dirty(self.tenant, self.number)
     }
 
     /// The server divided the cache anew.
     fn divide(&mut self, time_ns: u64, quotas: Vec<u32>) {
-        self.divided(time_ns, |cache, plan| {
-            cache.set_quotas(&Quotas::PerTenant(quotas), plan);
+        self.divided(time_ns, |decider, plan| {
+            decider.cache.set_quotas(&Quotas::PerTenant(quotas), plan);
         });
     }
 
     /// Divides the cache as often as the partitioner does before a request of this time, where the
     /// server's divisions are not known. One that needs times of answers cannot.
     fn divide_due(&mut self, time: Nanos) {
-        let Some(mut division) = self.division.take() else { return };
-        while division.is_due(time) {
-            self.divided(division.due_ns(), |cache, plan| {
-                cache.control(plan, |engine, left| {
-                    division.end_interval(engine, left, None);
-                });
+        while self.decider.division_is_due(time) {
+            self.divided(time.0, |decider, plan| {
+                decider.divide(None, plan);
             });
         }
-        self.division = Some(division);
     }
 
     /// Lets a division change the quotas.
     fn divided(
         &mut self,
         time_ns: u64,
-        change: impl FnOnce(&mut Cache<Box<dyn Policy>>, &mut Plan),
+        change: impl FnOnce(&mut RequestDecider<Box<dyn Policy>>, &mut Plan),
     ) {
-        let before = self.cache.engine().quota(self.tenant);
+        let before = self.decider.cache.engine().quota(self.tenant);
         let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
-        change(&mut self.cache, &mut self.plan);
+        change(&mut self.decider, &mut self.plan);
         if was_cached && !self.is_cached() {
             let bytes = |blocks: u32| Bytes(u64::from(blocks) << self.block_shift);
-            let (old, new) = (bytes(before), bytes(self.cache.engine().quota(self.tenant)));
+            let (old, new) = (bytes(before), bytes(self.decider.cache.engine().quota(self.tenant)));
             let own = &self.names[self.tenant.index()];
             let why = format!("a division gave {own} {new} instead of {old}");
             self.left(time_ns, was_dirty, why);
@@ -268,18 +265,18 @@ impl ExplainedBlock {
     fn request(&mut self, request: &Request) {
         self.last_ns = self.last_ns.max(request.time.0);
         self.requests += 1;
-        self.division.iter_mut().for_each(|division| division.request(request));
         let time_ns = request.time.0;
         let touches = request.tenant == self.tenant
             && block_numbers(request.offset.0, request.length.0, self.block_shift)
                 .contains(&self.number);
         let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
         let cause = (touches && !was_cached).then(|| self.cause()).flatten();
-        let is_cut_off = self.streams.as_mut().is_some_and(|found| found.cuts_off_next(request));
-        match is_cut_off {
-            true => self.cache.on_cut_off(request, FutureSlice::None, &mut self.plan),
-            false => self.cache.on(request, &mut self.plan),
-        }
+        let cut_off = |block: &ExplainedBlock| {
+            block.decider.cache.engine().counts(request.tenant).cut_off_requests
+        };
+        let before = cut_off(self);
+        self.decider.request(request, &mut self.plan);
+        let is_cut_off = cut_off(self) > before;
         let is_access = matches!(request.op, Op::Read | Op::Write);
         if touches && is_access {
             self.accessed(request, was_cached, cause, is_cut_off);
@@ -314,7 +311,9 @@ impl ExplainedBlock {
                 self.hits += 1;
                 self.note(time_ns, &format!("{op} hit"), String::new());
             }
-            (true, false) if writes && self.cache.engine().mode() == WriteMode::ReadOnly => {
+            (true, false)
+                if writes && self.decider.cache.engine().mode() == WriteMode::ReadOnly =>
+            {
                 self.note(time_ns, "dropped", "a write went past the cache".to_owned());
             }
             (true, false) => {
@@ -327,10 +326,12 @@ impl ExplainedBlock {
             (false, false) => {
                 let why = match () {
                     () if is_cut_off => "it belongs to a long sequential stream",
-                    () if writes && self.cache.engine().mode() == WriteMode::WriteAround => {
+                    () if writes
+                        && self.decider.cache.engine().mode() == WriteMode::WriteAround =>
+                    {
                         "writes go past the cache"
                     }
-                    () if writes && self.cache.engine().mode() == WriteMode::ReadOnly => {
+                    () if writes && self.decider.cache.engine().mode() == WriteMode::ReadOnly => {
                         "writes go past the cache"
                     }
                     () => "the policy did not admit it",
@@ -344,7 +345,7 @@ impl ExplainedBlock {
     /// What the policy does behind a request of a tenant.
     fn background(&mut self, time_ns: u64, tenant: TenantId) {
         let (was_cached, was_dirty) = (self.is_cached(), self.is_dirty());
-        self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut self.plan);
+        self.decider.background_ops(tenant, &mut self.plan);
         if was_cached && !self.is_cached() {
             self.left(time_ns, was_dirty, "the policy gave it up".to_owned());
         } else if was_dirty && !self.is_dirty() {
@@ -360,9 +361,9 @@ impl ExplainedBlock {
 
     /// Why the block would miss now.
     fn cause(&self) -> Option<MissCause> {
-        let pool = self.cache.engine().pool_of(self.tenant);
-        match self.cache.id_of(self.tenant, self.number) {
-            Some(id) => self.cache.engine().cause_of_miss(pool, id),
+        let pool = self.decider.cache.engine().pool_of(self.tenant);
+        match self.decider.cache.id_of(self.tenant, self.number) {
+            Some(id) => self.decider.cache.engine().cause_of_miss(pool, id),
             None => Some(MissCause::FirstUse),
         }
     }
@@ -393,7 +394,7 @@ impl ExplainedBlock {
     fn displaced_by(&self, request: &Request) -> String {
         let by = &self.names[request.tenant.index()];
         let op = if request.op == Op::Write { "written" } else { "read" };
-        let (own, engine) = (&self.names[self.tenant.index()], self.cache.engine());
+        let (own, engine) = (&self.names[self.tenant.index()], self.decider.cache.engine());
         let number = request.offset.0 >> self.block_shift << self.block_shift;
         let place = format!("for what {by} has {op} at {number}");
         if !engine.has_quota(self.tenant) {

@@ -29,7 +29,7 @@ use cachewright_policy::registry::PolicyMaker;
 use cachewright_policy::{Need as PolicyNeed, Policy};
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
-use cachewright_stack::{MachineTables, Reader, Rest, ServeSpec, Stack};
+use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
 use cachewright_trace::DivisionsHead;
 use cachewright_types::{Bytes, Seed, Value};
 use std::env;
@@ -290,6 +290,15 @@ impl LivePlan {
     pub fn kept_curves(&self) -> Result<Option<HourlyCurves>, LiveError> {
         let curves = division::kept_curves(&self.stack, self.capacity_blocks, self.volumes.len());
         curves.map_err(|error| self.refuse(error))
+    }
+
+    /// The keys that decide with their values, beside which a snapshot of decisions stands. Errors:
+    /// a scheme's setting is refused.
+    pub fn deciding(&self) -> Result<Vec<(String, String)>, String> {
+        let LiveModels { policy, characterizer, partition, .. } = &*self.models;
+        let characterizer = characterizer.as_ref().map(|(_, model)| model.as_slice());
+        let models = DecidingModels { partition, policy, characterizer };
+        self.stack.deciding(self.capacity_blocks, models)
     }
 
     /// What the divisions of a server are recorded from; nothing where quotas stay.

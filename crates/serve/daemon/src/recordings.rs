@@ -6,6 +6,10 @@
 //! file appears under its name when it is finished; what a killed server left is recovered on a
 //! thread, because a long recording is read as a whole. `served.parquet` becomes
 //! `served-1.parquet`, or has the next number that is free.
+//!
+//! Where that is asked for, what decides as a recording of a folder begins is written beside it,
+//! before it: the server takes a snapshot into memory between two decisions, a thread writes it. A
+//! state goes with its recording; one whose recording never appeared is removed at the next start.
 
 use crate::error::LiveError;
 use crate::operator::OperatorLine;
@@ -15,13 +19,13 @@ use cachewright_live::io::Io;
 use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop};
 use cachewright_trace::{
-    Recovered, TraceError, TraceWriter, create_writer, divisions_path, has_abandoned,
-    recover_abandoned, retarget_abandoned,
+    RecordedState, RecordingName, Recovered, TraceError, TraceWriter, create_writer,
+    divisions_path, has_abandoned, recordings_in, recover_abandoned, remove_state,
+    retarget_abandoned, state_path,
 };
 use cachewright_types::TenantId;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +49,9 @@ pub struct Recordings {
     span_ns: u64,
     keep_ns: u64,
     bounds: Bounds,
+    /// Whether what decides is written beside a recording, and why it was not beside the last one.
+    with_state: bool,
+    lacks_state: Option<String>,
     /// Requests of recordings that ended early.
     dropped: u64,
     /// Errors that were said, and whether the early end of this recording was.
@@ -93,7 +100,7 @@ impl Recordings {
         if !folder.is_dir() {
             std::fs::create_dir(&folder).map_err(failed)?;
         }
-        let last = found(&folder).into_iter().chain(unfinished(&folder)).max();
+        let last = recordings_in(&folder).into_iter().chain(unfinished(&folder)).max();
         let writer = RecordingWriter::start(&folder).map_err(failed)?;
         let mut recordings = Recordings {
             writer,
@@ -104,6 +111,8 @@ impl Recordings {
             span_ns: 0,
             keep_ns: 0,
             bounds: Bounds::default(),
+            with_state: false,
+            lacks_state: None,
             dropped: 0,
             said_errors: 0,
             said_end: false,
@@ -117,6 +126,7 @@ impl Recordings {
     pub fn follow(&mut self, plan: &LivePlan) {
         self.span_ns = plan.serve.record_span.0;
         self.keep_ns = plan.serve.record_keep.0;
+        self.with_state = plan.serve.record_state;
         self.bounds =
             Bounds { files: plan.serve.record_files as usize, bytes: plan.serve.record_bytes.0 };
     }
@@ -151,7 +161,8 @@ impl Recordings {
         let volumes = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
         // Names rise, whatever the clock of the machine does.
         let name = RecordingName::at_ms(unix_ms().max(self.last.unix_ms() + 1));
-        let sink = self.writer.begin(name, volumes, self.bounds);
+        let state = if self.with_state { self.state(plan, blocks) } else { None };
+        let sink = self.writer.begin(name, volumes, self.bounds, state);
         self.is_open = sink.is_some();
         if self.is_open {
             self.last = name;
@@ -161,9 +172,23 @@ impl Recordings {
         blocks.record(sink.unwrap_or_else(|| Box::new(Behind)));
     }
 
+    /// What decides now; nothing, with the reason for operators, where it cannot be saved.
+    fn state(&mut self, plan: &LivePlan, blocks: &BlockServer) -> Option<RecordedState> {
+        let state = blocks.decider_snapshot().map_err(|error| error.to_string());
+        let state = state.and_then(|state| Ok((state, plan.deciding()?)));
+        let origin_ns = blocks.last_decision().0;
+        let known = |(state, settings)| RecordedState { origin_ns, settings, state };
+        state.map(known).map_err(|error| self.lacks_state = Some(error)).ok()
+    }
+
     /// Sentences about recordings that ended early and files that could not be written, once each.
     pub fn news(&mut self, blocks: &BlockServer) -> Vec<String> {
         let mut lines = Vec::new();
+        lines.extend(self.lacks_state.take().map(|error| {
+            format!(
+                "recordings: the next one has no state beside it (`serve.record_state`): {error}"
+            )
+        }));
         let stopped = blocks.recorded().and_then(|recorded| recorded.stopped);
         if let Some(stop) = stopped.filter(|_| self.is_open && !self.said_end) {
             self.said_end = true;
@@ -217,78 +242,6 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-const MS_PER_DAY: u64 = 86_400_000;
-/// Days of 400 years, and from 1 March of the year 0 to 1 January 1970.
-const ERA_DAYS: u64 = 146_097;
-const DAYS_BEFORE: u64 = 719_468;
-/// The first time that has no such name: the year 10000.
-const END_MS: u64 = 253_402_300_800_000;
-const SUFFIX: &str = "Z.parquet";
-
-/// When a recording began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordingName(u64);
-
-impl RecordingName {
-    /// The name of a recording that begins then; times after the year 9999 are its last.
-    fn at_ms(unix_ms: u64) -> RecordingName {
-        RecordingName(unix_ms.min(END_MS - 1))
-    }
-
-    /// When the recording began.
-    pub fn unix_ms(self) -> u64 {
-        self.0
-    }
-
-    /// The recording of a file of this name, if it is one.
-    pub fn parse(name: &str) -> Option<RecordingName> {
-        let numbers = name.strip_suffix(SUFFIX)?.split(['-', 'T', '.']);
-        let numbers: Vec<u64> = numbers.map(|text| text.parse().ok()).collect::<Option<_>>()?;
-        let [year, month, day, hour, minute, second, ms] = numbers[..] else { return None };
-        let is_date = year < 10_000 && (1..=12).contains(&month) && (1..=31).contains(&day);
-        let days = is_date
-            .then(|| days(year, month, day))
-            .and_then(|days| days.checked_sub(DAYS_BEFORE))?;
-        let is_time = hour < 24 && minute < 60 && second < 60 && ms < 1000;
-        let found =
-            RecordingName(days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + ms);
-        // Anything else that reads so: a 31st of February, a number with a sign or without zeroes.
-        (is_time && found.to_string() == name).then_some(found)
-    }
-}
-
-impl fmt::Display for RecordingName {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (days, ms) = (self.0 / MS_PER_DAY, self.0 % MS_PER_DAY);
-        let (year, month, day) = date(days + DAYS_BEFORE);
-        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
-        let ms = ms % 1000;
-        write!(
-            out,
-            "{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}.{ms:03}{SUFFIX}"
-        )
-    }
-}
-
-/// Days from 1 March of the year 0 to a date; `month` from 1, `day` from 1.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    // Years, and months of 153 days in five, begin in March.
-    let (year, month) =
-        if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
-    year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1
-}
-
-/// The date so many days after 1 March of the year 0: year, month, day.
-fn date(days: u64) -> (u64, u64, u64) {
-    let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    // Of each 4 years, of each 100 and of the 400 the last day is one more.
-    let year = (day - day / 1460 + day / 36_524 - day / (ERA_DAYS - 1)) / 365;
-    let day = day - (year * 365 + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    (era * 400 + year, month, day)
-}
 /// Counts since the start of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordingCounts {
@@ -327,7 +280,7 @@ pub struct Bounds {
 /// What the thread is handed.
 enum WriterItem {
     /// The recording ends, and another one begins, of volumes named in the order of tenants.
-    Begin(RecordingName, Vec<String>, Bounds),
+    Begin(RecordingName, Vec<String>, Bounds, Option<RecordedState>),
     Part(RecordPart),
 }
 
@@ -358,24 +311,29 @@ impl RecordingWriter {
         let counts = Arc::new(Mutex::new(RecordingCounts::default()));
         let (folder, tally) = (folder.to_owned(), SharedCounts(Arc::clone(&counts)));
         let left = unfinished(&folder);
+        let alone = states_alone(&folder, &left);
         let (place, own) = (folder.clone(), tally.clone());
-        let recovery =
-            Worker::spawn("recovery", 1, move |_| recover_in_folder(&place, &left, &own))?;
+        let recovery = Worker::spawn("recovery", 1, move |_| {
+            recover_in_folder(&place, &left, &own);
+            alone.iter().for_each(|name| drop_state(&place, *name, &own));
+        })?;
         let work = RecordingWork { folder, tally, bounds: Bounds::default(), file: None };
         let worker = Worker::spawn("recordings", WAITING_BATCHES, |items| work.run(items))?;
         Ok(RecordingWriter { worker, recovery, counts })
     }
 
-    /// Begins a recording of volumes that are named in the order of tenants; the one before ends.
-    /// Returns what takes its requests, and nothing if the thread is behind.
+    /// Begins a recording of volumes that are named in the order of tenants, with the `state` beside
+    /// it if there is one; the one before ends. Returns what takes its requests, and nothing if the
+    /// thread is behind.
     pub fn begin(
         &self,
         name: RecordingName,
         volumes: Vec<String>,
         bounds: Bounds,
+        state: Option<RecordedState>,
     ) -> Option<Box<dyn RecordSink>> {
         let queue = self.worker.queue();
-        queue.offer(WriterItem::Begin(name, volumes, bounds)).ok()?;
+        queue.offer(WriterItem::Begin(name, volumes, bounds, state)).ok()?;
         Some(Box::new(WriterHandover(queue)))
     }
 
@@ -394,6 +352,7 @@ impl RecordingWriter {
 
 /// A recording that is written.
 struct OpenRecording {
+    name: RecordingName,
     volumes: Vec<String>,
     /// Nothing when it was given up.
     writer: Option<Box<dyn TraceWriter>>,
@@ -433,10 +392,10 @@ impl RecordingWork {
     fn run(mut self, items: Items<WriterItem>) {
         for item in items {
             match item {
-                WriterItem::Begin(name, volumes, bounds) => {
+                WriterItem::Begin(name, volumes, bounds, state) => {
                     self.finish();
                     self.bounds = bounds;
-                    self.begin(name, volumes);
+                    self.begin(name, volumes, state);
                 }
                 WriterItem::Part(part) => self.write(&part),
             }
@@ -444,11 +403,14 @@ impl RecordingWork {
         self.finish();
     }
 
-    fn begin(&mut self, name: RecordingName, volumes: Vec<String>) {
+    fn begin(&mut self, name: RecordingName, volumes: Vec<String>, state: Option<RecordedState>) {
         self.tally.count(|counts| counts.kept = 0);
         let path = self.folder.join(name.to_string());
+        // A recording without its state can still be replayed from an empty cache.
+        let written = state.map(|state| state.write(&state_path(&path)));
+        written.and_then(|written| self.tally.counted(written));
         let writer = self.tally.counted(create_writer("parquet", &path, &BTreeMap::new()));
-        self.file = Some(OpenRecording { volumes, writer, requests: 0 });
+        self.file = Some(OpenRecording { name, volumes, writer, requests: 0 });
     }
 
     fn write(&mut self, part: &RecordPart) {
@@ -476,10 +438,12 @@ impl RecordingWork {
     }
 
     fn finish(&mut self) {
-        let Some(OpenRecording { writer: Some(writer), requests, .. }) = self.file.take() else {
-            return;
-        };
+        let Some(OpenRecording { name, writer, requests, .. }) = self.file.take() else { return };
+        let Some(writer) = writer else { return drop_state(&self.folder, name, &self.tally) };
         let finished = self.tally.counted(writer.finish()).is_some();
+        if !finished {
+            drop_state(&self.folder, name, &self.tally);
+        }
         // Before it counts as finished, so that old ones are gone by then.
         if finished {
             self.remove_old();
@@ -495,19 +459,21 @@ impl RecordingWork {
 
     /// Removes the oldest recordings until what is left is within the bounds.
     fn remove_old(&mut self) {
-        let mut names = found(&self.folder);
+        let mut names = recordings_in(&self.folder);
         names.sort_unstable();
         let (mut files, mut bytes) = (0, 0_u64);
         let mut old = Vec::new();
         for name in names.into_iter().rev() {
             let path = self.folder.join(name.to_string());
             files += 1;
-            bytes = bytes.saturating_add(path.metadata().map_or(0, |found| found.len()));
+            let length = |path: &Path| path.metadata().map_or(0, |found| found.len());
+            bytes = bytes.saturating_add(length(&path)).saturating_add(length(&state_path(&path)));
             if files > 1 && (files > self.bounds.files || bytes > self.bounds.bytes) {
-                old.push(path);
+                old.push((name, path));
             }
         }
-        for path in old {
+        for (name, path) in old {
+            drop_state(&self.folder, name, &self.tally);
             let removed = std::fs::remove_file(&path);
             let removed = removed.map_err(|source| TraceError::Io { path, source });
             if self.tally.counted(removed).is_some() {
@@ -522,6 +488,9 @@ fn recover_in_folder(folder: &Path, left: &[RecordingName], tally: &SharedCounts
     for name in left {
         let recovered = recover_abandoned(&folder.join(name.to_string()));
         if let Some(Recovered { requests, removed }) = tally.counted(recovered) {
+            if requests.is_none() {
+                drop_state(folder, *name, tally);
+            }
             tally.count(|counts| {
                 counts.recovered += u64::from(requests.is_some());
                 counts.abandoned += removed;
@@ -530,21 +499,37 @@ fn recover_in_folder(folder: &Path, left: &[RecordingName], tally: &SharedCounts
     }
 }
 
+/// Removes the state beside a recording, if there is one.
+fn drop_state(folder: &Path, name: RecordingName, tally: &SharedCounts) {
+    tally.counted(remove_state(&folder.join(name.to_string())));
+}
+
+/// Recordings whose state is there, or was being written, and of which nothing else is.
+fn states_alone(folder: &Path, left: &[RecordingName]) -> Vec<RecordingName> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let length = RecordingName::at_ms(0).to_string().len();
+    let recording = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_str()?;
+        let (name, rest) = name.strip_prefix('.').unwrap_or(name).split_at_checked(length)?;
+        rest.starts_with(".state").then(|| RecordingName::parse(name)).flatten()
+    };
+    let mut alone: Vec<RecordingName> = entries.filter_map(recording).collect();
+    let is_there = |name: &RecordingName| folder.join(name.to_string()).exists();
+    alone.retain(|name| !is_there(name) && !left.contains(name));
+    alone
+}
+
 /// Recordings of which there are hidden files.
 fn unfinished(folder: &Path) -> Vec<RecordingName> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let length = RecordingName::at_ms(0).to_string().len();
     let hidden = entries.filter_map(|entry| {
         let name = entry.file_name();
-        RecordingName::parse(name.to_str()?.strip_prefix('.')?.get(..length)?)
+        let (name, rest) = name.to_str()?.strip_prefix('.')?.split_at_checked(length)?;
+        (!rest.starts_with(".state")).then(|| RecordingName::parse(name)).flatten()
     });
     hidden.collect()
-}
-
-/// The finished recordings in a folder; none if it cannot be read.
-pub fn found(folder: &Path) -> Vec<RecordingName> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| RecordingName::parse(entry.file_name().to_str()?)).collect()
 }
 
 /// A recording under way.
@@ -892,55 +877,12 @@ mod tests {
     };
     use cachewright_types::{Bytes, Nanos, Op, Request};
 
-    #[test]
-    fn names_are_dates_and_times_of_day() {
-        let cases = [
-            (0, "1970-01-01T00-00-00.000Z.parquet"),
-            (951_782_400_000, "2000-02-29T00-00-00.000Z.parquet"),
-            (1_764_105_435_123, "2025-11-25T21-17-15.123Z.parquet"),
-            (4_107_542_399_999, "2100-02-28T23-59-59.999Z.parquet"),
-            (4_107_542_400_000, "2100-03-01T00-00-00.000Z.parquet"),
-            (END_MS - 1, "9999-12-31T23-59-59.999Z.parquet"),
-        ];
-        for (ms, name) in cases {
-            assert_eq!(RecordingName::at_ms(ms).to_string(), name);
-            assert_eq!(RecordingName::parse(name).map(RecordingName::unix_ms), Some(ms));
-        }
-        assert_eq!(RecordingName::at_ms(u64::MAX), RecordingName::at_ms(END_MS - 1));
-    }
-
-    #[test]
-    fn each_day_of_four_centuries_has_a_name_of_its_own_that_is_read_back() {
-        let names = (0..ERA_DAYS + 1000).map(|day| RecordingName::at_ms(day * MS_PER_DAY));
-        let names: Vec<String> = names.map(|name| name.to_string()).collect();
-        assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
-        for (day, name) in names.iter().enumerate() {
-            assert_eq!(RecordingName::parse(name), Some(RecordingName(day as u64 * MS_PER_DAY)));
-        }
-    }
-
-    #[test]
-    fn other_files_are_no_recordings() {
-        for name in [
-            "served.parquet",
-            "2025-02-30T00-00-00.000Z.parquet",
-            "2025-2-03T00-00-00.000Z.parquet",
-            "2025-02-03T24-00-00.000Z.parquet",
-            "2025-02-03T00-00-00.000Z.parquet.divisions",
-            "+025-02-03T00-00-00.000Z.parquet",
-            "1969-12-31T00-00-00.000Z.parquet",
-            "0000-01-01T00-00-00.000Z.parquet",
-            "",
-        ] {
-            assert_eq!(RecordingName::parse(name), None, "{name}");
-        }
-    }
-
     const BEGIN_MS: u64 = 1_764_105_435_000;
     const BOUNDS: Bounds = Bounds { files: 3, bytes: 1 << 40 };
 
     fn names(folder: &Path) -> Vec<u64> {
-        let mut names: Vec<u64> = found(folder).into_iter().map(RecordingName::unix_ms).collect();
+        let mut names: Vec<u64> =
+            recordings_in(folder).into_iter().map(RecordingName::unix_ms).collect();
         names.sort_unstable();
         names.into_iter().map(|ms| ms - BEGIN_MS).collect()
     }
@@ -948,7 +890,7 @@ mod tests {
     /// Records so many requests in a file that begins then.
     fn record(writer: &RecordingWriter, begin_ms: u64, requests: u64, bounds: Bounds) {
         let name = RecordingName::at_ms(BEGIN_MS + begin_ms);
-        let sink = writer.begin(name, vec!["a".to_owned()], bounds).unwrap();
+        let sink = writer.begin(name, vec!["a".to_owned()], bounds, None).unwrap();
         let mut recorder = RequestRecorder::new(sink, Nanos(0));
         for time in 1..=requests {
             recorder.note(&Request {
@@ -988,7 +930,7 @@ mod tests {
         let name = RecordingName::at_ms(BEGIN_MS);
         let writer = RecordingWriter::start(of_killed.path()).unwrap();
         let mut recorder = RequestRecorder::new(
-            writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(),
+            writer.begin(name, vec!["a".to_owned()], BOUNDS, None).unwrap(),
             Nanos(0),
         );
         recorder.keep(Nanos(10), 10);

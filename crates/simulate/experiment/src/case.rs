@@ -3,6 +3,7 @@
 //! Cases are expanded in a fixed order, the last key varying fastest.
 
 use crate::ExperimentError;
+use crate::continued;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::needs::Needs;
@@ -14,7 +15,7 @@ use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key, replayed};
 use cachewright_partition::{Models, Need, Partitioner};
 use cachewright_stack::{Shared, StackFile, Warmup};
 use cachewright_system::{Cuts, FutureKind, Recording};
-use cachewright_trace::Divisions;
+use cachewright_trace::{Divisions, RecordedState};
 use cachewright_types::{Nanos, Size, TenantId};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Case {
     pub histories: TenantHistories,
     /// Recorded divisions, which are made instead of its partitioner's.
     pub divisions: Option<Arc<Divisions>>,
+    /// What decided in a live server when the recording began, which the replay continues from.
+    pub state: Option<Arc<RecordedState>>,
     /// What its policy and its partitioner need of a run.
     pub needs: Needs,
 }
@@ -109,8 +112,19 @@ pub fn expand_with(
         let models = library.models(&spec, &needs)?;
         let caching = library.caching(&spec, &needs)?;
         let divisions = record::divisions(&spec)?.map(Arc::new);
+        let state = continued::state(&spec)?.map(Arc::new);
         let histories = histories.histories(&spec, &needs, progress)?;
-        cases.push(Case { index, spec, varied, models, caching, histories, divisions, needs });
+        cases.push(Case {
+            index,
+            spec,
+            varied,
+            models,
+            caching,
+            histories,
+            divisions,
+            state,
+            needs,
+        });
     }
     Ok(cases)
 }
@@ -120,7 +134,8 @@ impl Case {
     pub fn single(spec: Spec) -> Case {
         let needs = Needs::of(&spec);
         let (varied, models, caching, histories, divisions) = Default::default();
-        Case { index: 0, spec, varied, models, caching, histories, divisions, needs }
+        let state = None;
+        Case { index: 0, spec, varied, models, caching, histories, divisions, state, needs }
     }
 
     /// The refusal of the case, by key and value.

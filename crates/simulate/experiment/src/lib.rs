@@ -8,6 +8,7 @@ pub mod answers;
 pub mod case;
 pub mod characterize;
 pub mod commands;
+mod continued;
 pub mod error;
 pub mod folder;
 pub mod foreign;

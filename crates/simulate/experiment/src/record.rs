@@ -13,7 +13,7 @@ use cachewright_stack::Warmup;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
-use cachewright_trace::{Divisions, divisions_path, formats, merge};
+use cachewright_trace::{Divisions, divisions_path, formats, merge, state_path};
 use cachewright_types::seed::mix;
 use cachewright_types::{Bytes, Nanos};
 use std::path::{Path, PathBuf};
@@ -198,6 +198,13 @@ fn facts(
 /// What a tenant's trace shows, and what is made of objects in it.
 fn notes(spec: &Spec, workload: &MergedRequests, index: u16) -> Vec<String> {
     let mut notes = workload.notes(index);
+    if index == 0 && spec.tenants[0].moment.is_some() {
+        notes.push(match state_path(&spec.tenants[0].path).is_file() {
+            true => "the replay continues from the state beside the recording".to_owned(),
+            false => "no state stands beside the recording: the replay begins with an empty cache"
+                .to_owned(),
+        });
+    }
     let before = workload.requests_before(index);
     if before > 0 {
         notes.push(format!(

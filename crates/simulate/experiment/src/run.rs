@@ -185,7 +185,7 @@ impl Run<'_> {
             let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let read = models ^ record::divisions_fingerprint(case.divisions.as_deref());
-            let read = read ^ histories_fingerprint(&case.histories);
+            let read = read ^ histories_fingerprint(&case.histories) ^ case.state_fingerprint();
             let key = AnswerStore::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };

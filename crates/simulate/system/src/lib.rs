@@ -5,6 +5,7 @@
 //! ([`event_loop`]): with constant times, on devices ([`machines`]), by a drive with a data cache
 //! ([`ssd`]). Times are nanoseconds.
 
+pub mod continued;
 pub mod event_loop;
 pub mod futures;
 pub mod lane;

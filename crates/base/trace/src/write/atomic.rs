@@ -103,7 +103,7 @@ fn locked(file: &File, temporary: &Path) -> bool {
 }
 
 /// Removes what killed writers of `target` left behind; what cannot be removed stays.
-fn remove_abandoned(target: &Path) {
+pub(crate) fn remove_abandoned(target: &Path) {
     abandoned(target).iter().for_each(|(path, _)| drop(fs::remove_file(path)));
 }
 

@@ -2,7 +2,9 @@
 
 use crate::setup::{BLOCK, MIB, Running, STACK, Setup, formatted, pattern};
 use cachewright_daemon::Server;
-use cachewright_trace::{Batch, OpenOptions, Record, open};
+use cachewright_trace::{
+    Batch, OpenOptions, Record, RecordedState, RecordingName, open, state_path,
+};
 use cachewright_types::Op;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 fn finished(setup: &Setup) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(setup.path("kept")).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> = entries
-        .filter(|path| !path.file_name().unwrap().to_str().unwrap().starts_with('.'))
+        .filter(|path| RecordingName::parse(path.file_name().unwrap().to_str().unwrap()).is_some())
         .collect();
     found.sort();
     found
@@ -145,4 +147,63 @@ fn a_folder_that_cannot_be_is_refused_and_so_are_two_kinds_of_recordings() {
     let file = setup.path("served.parquet");
     let error = Server::start(&setup.plan().unwrap(), Some(&file)).err().unwrap();
     assert!(error.to_string().contains("found a folder beside `--record`"), "{error}");
+}
+
+/// All files of the folder, hidden ones among them.
+fn files(setup: &Setup) -> usize {
+    std::fs::read_dir(setup.path("kept")).unwrap().count()
+}
+
+#[test]
+fn each_recording_has_the_state_beside_it_that_it_began_with() {
+    let setup = recorded(&[("serve.record_state", "true"), ("serve.record_files", "2")]);
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    guest.write(0, &pattern(1, 4 * BLOCK));
+    roll(&running, &setup, 1);
+    guest.read(0, BLOCK);
+    roll(&running, &setup, 2);
+    let two = finished(&setup);
+    let read = |path: &PathBuf| RecordedState::read(&state_path(path)).unwrap();
+    let states: Vec<RecordedState> = two.iter().map(read).collect();
+    assert_eq!(states[0].origin_ns, 0, "nothing was decided before");
+    assert!(states[1].origin_ns > 0);
+    let key = |key: &str| {
+        let found = states[1].settings.iter().find(|(own, _)| own == key);
+        found.map(|(_, value)| value.as_str())
+    };
+    assert_eq!(key("cache.capacity"), Some("1024 blocks"));
+    assert!(key("cache.policy").unwrap().starts_with("{ name = \"s3-fifo\""));
+    assert_eq!((key("tenant[1].name"), key("tenant[2].name")), (Some("a"), Some("b")));
+    assert!(states[1].state.len() > states[0].state.len() / 2 && !states[1].state.is_empty());
+
+    // A reload that divides otherwise begins another one, by the other stack.
+    running.reload(&STACK.replace("\"static\"", "\"hull\""));
+    let three = wait_for(&setup, 2);
+    guest.read(0, BLOCK);
+    running.stop();
+    let last = finished(&setup);
+    assert_eq!((last.len(), files(&setup)), (2, 4), "the oldest states go with their recordings");
+    assert!(!state_path(&two[0]).exists() && !three.is_empty());
+    let state = RecordedState::read(&state_path(&last[1])).unwrap();
+    let divided = state.settings.iter().find(|(key, _)| key == "cache.partition").unwrap();
+    assert!(divided.1.starts_with("{ name = \"hull\""), "{divided:?}");
+}
+
+#[test]
+fn states_whose_recordings_never_appeared_go_at_the_next_start() {
+    let setup = recorded(&[("serve.record_state", "true")]);
+    setup.start().stop();
+    let (before, name) = (files(&setup), "2025-11-25T21-17-15.123Z.parquet");
+    let other = "2025-11-25T22-17-15.123Z.parquet";
+    for left in [
+        format!("{name}.state"),
+        format!(".{name}.4000000000.0.tmp"),
+        format!("{other}.state"),
+        format!(".{other}.state.4000000000.0.tmp"),
+    ] {
+        std::fs::write(setup.path("kept").join(left), "half").unwrap();
+    }
+    setup.start().stop();
+    assert_eq!((before, files(&setup)), (2, 4), "two recordings with their states");
 }

@@ -213,6 +213,11 @@ impl Decisions {
         self.clock.last()
     }
 
+    /// The time that a decision made at `now_ns` would have.
+    pub fn next_time(&self, now_ns: u64) -> Nanos {
+        self.clock.next(now_ns)
+    }
+
     /// Has what is recorded by `now_ns` kept, at most so often.
     pub fn keep_recording(&mut self, now_ns: u64, every_ns: u64) {
         let now = Nanos(self.clock.passed(now_ns));

@@ -39,6 +39,11 @@ impl BlockServer {
         self.look().decisions.last_time()
     }
 
+    /// The time that a decision made at `now_ns` would have.
+    pub fn next_decision(&self, now_ns: u64) -> Nanos {
+        self.look().decisions.next_time(now_ns)
+    }
+
     /// What is recorded so far, if anything is to be.
     pub fn recorded(&self) -> Option<RecordedRequests> {
         self.look().decisions.recorder.as_ref().map(RequestRecorder::recorded)

@@ -4,6 +4,7 @@ pub mod device;
 mod machine;
 
 use crate::ExperimentError;
+use crate::continued::{recording_of, resolve_moments};
 use cachewright_stack::tables::Blocks;
 pub use cachewright_stack::{
     CharacterizerSpec, FlashSpec, Goal, KindsSpec, MAX_BYTES, ModelFile, ReplayTable, Scheme, Stop,
@@ -48,6 +49,8 @@ pub fn replayed(file: &StackFile) -> Result<Spec, ExperimentError> {
 pub fn replayed_or_served(file: &StackFile) -> Result<Spec, ExperimentError> {
     let refuse = |message: String| ExperimentError::spec(file.origin(), message);
     let mut spec: Spec = file.stack_by_volume(of_trace).map_err(refuse)?;
+    let folder = file.origin().parent().unwrap_or(Path::new(""));
+    resolve_moments(&mut spec, folder).map_err(refuse)?;
     if spec.replay.blocks == Blocks::Auto {
         spec.replay.blocks = if is_of_objects(&spec) { Blocks::Unit } else { Blocks::Split };
     }
@@ -139,7 +142,8 @@ static KNOWN: LazyLock<Mutex<BTreeMap<String, Vec<String>>>> = LazyLock::new(Mut
 /// Errors: those of reading; too many.
 fn of_trace(tenant: &TenantSpec) -> Result<Vec<String>, String> {
     let words = |error: TraceError| error.to_string();
-    let files = files_of(&tenant.path, &tenant.open).map_err(words)?;
+    let path = recording_of(tenant)?.map_or_else(|| tenant.path.clone(), |(path, _)| path);
+    let files = files_of(&path, &tenant.open).map_err(words)?;
     let changed =
         |file| std::fs::metadata(file).ok().map(|facts| (facts.len(), facts.modified().ok()));
     let state: Vec<_> = files.iter().map(changed).collect();
@@ -149,7 +153,7 @@ fn of_trace(tenant: &TenantSpec) -> Result<Vec<String>, String> {
     if let Some(known) = lock().get(&key) {
         return Ok(known.clone());
     }
-    let mut workload = MergedRequests::open(vec![tenant.input(&tenant.path)]).map_err(words)?;
+    let mut workload = MergedRequests::open(vec![tenant.input(&path)]).map_err(words)?;
     let mut batch = WorkloadBatch::default();
     while workload.read(&mut batch, BATCH).map_err(words)? > 0 {
         batch.clear();

@@ -1,0 +1,126 @@
+//! Open-loop replay that continues from a snapshot of what decided in a live server.
+//!
+//! Requests are decided one by one, as the server did: ids of blocks are those of its cache, and
+//! times are those of its decision clock, which had come to an origin when the recording began.
+//! Windows and the end of a warm-up are on the clock of the recording.
+
+use crate::lane::LaneResult;
+use crate::recording::RecordError;
+use crate::replay::Cuts;
+use crate::series::{Row, window_rows};
+use cachewright_cache::Plan;
+use cachewright_control::{Division, RequestDecider};
+use cachewright_policy::Policy;
+use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
+use cachewright_types::measure::Counts;
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+
+/// Requests read at a time.
+const BATCH: usize = 1 << 13;
+
+/// A cache that goes on where a snapshot of it was taken.
+pub struct ContinuedReplay<P> {
+    decider: RequestDecider<P>,
+    origin: Nanos,
+    tenants: usize,
+    plan: Plan,
+    rows: Vec<Row>,
+    window_start: Vec<Counts>,
+    /// Counters of what is not counted: at the snapshot, or at the end of the warm-up.
+    before: Vec<Counts>,
+}
+
+impl<P: Policy> ContinuedReplay<P> {
+    /// Goes on from `decider`, restored from a snapshot, of so many tenants. The recording's time 0
+    /// is `origin` on the decision clock.
+    pub fn new(decider: RequestDecider<P>, tenants: usize, origin: Nanos) -> ContinuedReplay<P> {
+        let mut replay = ContinuedReplay {
+            decider,
+            origin,
+            tenants,
+            plan: Plan::default(),
+            rows: Vec::new(),
+            window_start: Vec::new(),
+            before: Vec::new(),
+        };
+        replay.before = replay.counts();
+        replay.window_start.clone_from(&replay.before);
+        replay
+    }
+
+    fn counts(&self) -> Vec<Counts> {
+        let engine = self.decider.cache.engine();
+        (0..self.tenants).map(|tenant| *engine.counts(TenantId(tenant as u16))).collect()
+    }
+
+    /// Replays a recording, whose windows and warm-up end at `cuts`; `progress` takes the requests
+    /// done and stops the replay by returning false. Errors: those of reading; stopped.
+    pub fn replay(
+        mut self,
+        workload: &mut MergedRequests,
+        cuts: &Cuts,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<LaneResult, RecordError> {
+        let (mut batch, mut done, mut next_cut) = (WorkloadBatch::default(), 0, 0);
+        let mut last = Nanos(0);
+        while workload.read(&mut batch, BATCH)? > 0 {
+            for at in 0..batch.len() {
+                let time_ns = batch.time_ns[at];
+                next_cut = self.end_until(cuts, next_cut, time_ns);
+                last = Nanos(time_ns.saturating_add(self.origin.0));
+                self.request(&Request {
+                    time: last,
+                    offset: Bytes(batch.offset_bytes[at]),
+                    length: Bytes(batch.length_bytes[at]),
+                    op: batch.op[at],
+                    tenant: TenantId(batch.tenant[at]),
+                });
+            }
+            done += batch.len() as u64;
+            batch.clear();
+            if !progress(done) {
+                return Err(RecordError::Cancelled);
+            }
+        }
+        // The recording ends with the divisions that are due right behind its last request.
+        self.divide_before(Nanos(last.0.saturating_add(1)));
+        self.end_until(cuts, next_cut, u64::MAX);
+        let engine = self.decider.cache.engine();
+        let control = self.decider.division.as_ref().map(Division::control);
+        Ok(LaneResult::new(engine, self.tenants, self.rows, control).since(&self.before))
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.divide_before(request.time);
+        self.decider.request(request, &mut self.plan);
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.decider.background_ops(request.tenant, &mut self.plan);
+        }
+    }
+
+    /// Divides as often as is due before what is decided at `time`.
+    fn divide_before(&mut self, time: Nanos) {
+        while self.decider.division_is_due(time) {
+            self.decider.divide(None, &mut self.plan);
+        }
+    }
+
+    /// Ends what ends before requests at `time_ns`; returns the cut after those.
+    fn end_until(&mut self, cuts: &Cuts, from: usize, time_ns: u64) -> usize {
+        let mut next = from;
+        while let Some(cut) = cuts.cuts.get(next).filter(|cut| cut.time_ns <= time_ns) {
+            // Intervals that ended before it belong to what came before.
+            self.divide_before(Nanos(cut.time_ns.saturating_add(self.origin.0).saturating_sub(1)));
+            if cut.warmup {
+                self.before = self.counts();
+            }
+            if let Some(window) = cut.window {
+                let engine = self.decider.cache.engine();
+                let rows = window_rows(engine, &mut self.window_start, window, cut.time_ns);
+                self.rows.extend(rows);
+            }
+            next += 1;
+        }
+        next
+    }
+}

@@ -1,0 +1,193 @@
+//! A replay that continues from the state of a warm server decides as the server did: counts and
+//! quotas are those that the server had from any moment of the recording on.
+
+use crate::recording::{SIMULATED_NS, Served, assert_alike, plan_of, simulated_files, stack};
+use crate::served::{Case, Clients, Facts, counts, names, open_server, quotas};
+use cachewright_cache::WriteMode;
+use cachewright_experiment::{ExperimentError, RunOptions, run};
+use cachewright_live::io::Io;
+use cachewright_live::record::{RecordFile, RecordedRequests};
+use cachewright_partition::Need as PartitionNeed;
+use cachewright_policy::Need;
+use cachewright_trace::{RecordedState, state_path};
+use cachewright_types::measure::Counts;
+use serde_json::Value;
+use std::path::Path;
+
+/// Requests before the recording begins, up to a moment of it, and after that.
+const REQUESTS: [u64; 3] = [500, 250, 350];
+
+/// What a server had counted in a part of its recording, and its quotas in the end.
+fn served(since: &[Counts], until: &[Counts], quotas: &[u32]) -> Served {
+    let counts = until.iter().zip(since).map(|(until, since)| until.since(since)).collect();
+    let recorded = RecordedRequests::default();
+    Served { counts, recorded, lost: 0, quotas: quotas.to_vec(), is_divided: false }
+}
+
+/// Runs the stack of a case from a moment of a recording, with settings over it.
+fn replayed(
+    case: &Case,
+    trace: &Path,
+    moment: &str,
+    set: &[(&str, &str)],
+) -> Result<Vec<Value>, ExperimentError> {
+    let text = stack(case, Path::new(&format!("{}@{moment}", trace.display())));
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let set = set.iter().map(owned).collect();
+    let options = RunOptions { threads: 1, set, ..RunOptions::default() };
+    let answer = run(&text, Path::new("served.toml"), &options, &|_| true)?;
+    Ok(answer["cases"][0]["tenants"].as_array().unwrap().clone())
+}
+
+/// Serves a case whose recording begins when the cache is warm, and replays it from its beginning
+/// and from a moment of it.
+fn check(case: &Case, trace: &Path) {
+    check_behind(case, case, trace);
+}
+
+/// The same of a case that the server was reloaded with, after another one had divided its cache.
+fn check_behind(before: &Case, case: &Case, trace: &Path) {
+    let (mut sim, device, volumes) = simulated_files(case.seed);
+    let mut server = open_server(&mut sim, &plan_of(before).unwrap(), &[device], &volumes);
+    let mut clients = Clients::new(case, false);
+    clients.send(&mut sim, &mut server, case, REQUESTS[0]);
+    let plan = plan_of(case).unwrap();
+    if before.partition != case.partition {
+        let ahead = plan.ahead().unwrap();
+        let (quotas, division) = (plan.quotas(&ahead, &[]), plan.division(&ahead, &[]));
+        server.divide_otherwise(&mut sim, &quotas.unwrap(), division.unwrap());
+    }
+
+    let origin_ns = server.last_decision().0;
+    let state = server.decider_snapshot().unwrap();
+    let settings = plan.deciding().unwrap();
+    RecordedState { origin_ns, settings, state }.write(&state_path(trace)).unwrap();
+    let file = RecordFile::create(trace, names(), None).unwrap();
+    server.record(file.sink());
+    let begun = counts(&server);
+    clients.send(&mut sim, &mut server, case, REQUESTS[1]);
+    // Divisions that are due by now are made.
+    server.advance(&mut sim);
+    let moment = server.next_decision(sim.now_ns()).0 - origin_ns;
+    let middle = counts(&server);
+    clients.send(&mut sim, &mut server, case, REQUESTS[2]);
+    server.end_recording(&mut sim).unwrap();
+    file.finish().unwrap();
+
+    let (ended, quotas) = (counts(&server), quotas(&server));
+    let all = served(&begun, &ended, &quotas);
+    assert_alike(case, &all, &replayed(case, trace, "0s", &[]).unwrap());
+    let rest = served(&middle, &ended, &quotas);
+    assert_alike(case, &rest, &replayed(case, trace, &format!("{moment}ns"), &[]).unwrap());
+}
+
+fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
+    Case {
+        policy,
+        mode: WriteMode::WriteBack,
+        partition,
+        facts: Facts::default(),
+        interval_ns: SIMULATED_NS,
+        requests: REQUESTS.iter().sum(),
+        seed,
+    }
+}
+
+/// Policies that need nothing that only a replay has.
+fn policies() -> Vec<&'static str> {
+    let missing = [Need::Future, Need::Benefit, Need::Model, Need::Code];
+    let entries = cachewright_policy::entries().into_iter();
+    let blind = entries.filter(|entry| !entry.needs.iter().any(|need| missing.contains(need)));
+    blind.map(|entry| entry.name).collect()
+}
+
+/// Partitioners that divide by what a recording has.
+fn partitions() -> Vec<&'static str> {
+    let missing = [
+        PartitionNeed::Model,
+        PartitionNeed::JointModel,
+        PartitionNeed::Future,
+        PartitionNeed::Channels,
+        PartitionNeed::Prices,
+    ];
+    let entries = cachewright_partition::entries().into_iter();
+    let simple = entries.filter(|entry| !entry.needs.iter().any(|need| missing.contains(need)));
+    simple.map(|entry| entry.name).collect()
+}
+
+#[test]
+fn every_policy_continues_where_the_server_was() {
+    for (seed, policy) in (1..).zip(policies()) {
+        for partition in ["shared", "hull"] {
+            let folder = tempfile::tempdir().unwrap();
+            check(&case(policy, partition, seed), &folder.path().join("served.parquet"));
+        }
+    }
+}
+
+#[test]
+fn every_partitioner_continues_where_the_server_was() {
+    for (seed, partition) in (100..).zip(partitions()) {
+        for policy in ["lru", "arc", "duel-x"] {
+            let folder = tempfile::tempdir().unwrap();
+            check(&case(policy, partition, seed), &folder.path().join("served.parquet"));
+        }
+    }
+    let own = "{ name = \"hull\", own_policy = true }";
+    for mode in WriteMode::ALL.iter().copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let facts = Facts { cutoff_bytes: 12 << 10, ..Facts::default() };
+        let case = Case { mode, facts, ..case("s3-fifo", own, 7) };
+        check(&case, &folder.path().join("served.parquet"));
+    }
+}
+
+#[test]
+fn a_recording_behind_a_reload_continues_by_the_new_division() {
+    for (seed, after) in (200..).zip(["dp", "memshare", "static", "soft-qos"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (case("s3-fifo", "hull", seed), case("s3-fifo", after, seed));
+        check_behind(&before, &after, &folder.path().join("served.parquet"));
+    }
+}
+
+#[test]
+fn what_cannot_continue_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("served.parquet");
+    let case = case("lru", "hull", 3);
+    check(&case, &trace);
+    let refusal = |moment: &str, set: &[(&str, &str)]| {
+        replayed(&case, &trace, moment, set).unwrap_err().to_string()
+    };
+    let cases: [(&str, &[(&str, &str)], &str); 9] = [
+        (
+            "0s",
+            &[("cache.policy", "arc")],
+            "`cache.policy`: found `{ name = \"arc\" }`, expected `{",
+        ),
+        ("0s", &[("cache.capacity", "65 blocks")], "`cache.capacity`: found `65 blocks`, expected"),
+        ("0s", &[("seed", "7")], "`seed`: found `7`, expected `1`, with which the server decided"),
+        ("0s", &[("replay.causes", "all")], "and `replay.causes`, expected none"),
+        ("0s", &[("replay.warmup", "1s")], "`replay.warmup`: found `1s` with a moment in"),
+        ("0s", &[("replay.loop", "closed")], "`replay.loop`: found `closed` with a moment in"),
+        ("3h", &[], "found 3h for traces that span"),
+        ("soon", &[], "found `soon` behind `@`, expected a time since the beginning of a"),
+        ("14:05", &[], "expected a time since its beginning, such as `@300s`"),
+    ];
+    for (moment, set, expected) in cases {
+        let error = refusal(moment, set);
+        assert!(error.contains(expected), "{error}\nnot\n{expected}");
+    }
+    // What is damaged is not continued from; without it the cache is empty at first.
+    let path = state_path(&trace);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 9;
+    bytes[last] ^= 0x10;
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(refusal("0s", &[]).contains("served.parquet.state: found a file"));
+    std::fs::remove_file(&path).unwrap();
+    let empty = replayed(&case, &trace, "0s", &[]).unwrap();
+    let whole = replayed(&case, &trace, "0s", &[("cache.policy", "arc")]).unwrap();
+    assert_eq!(empty.len(), whole.len());
+}
