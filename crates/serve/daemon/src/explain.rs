@@ -193,6 +193,7 @@ impl ExplainedBlock {
             decider: RequestDecider {
                 cache: Cache::new(engine, shift),
                 // One that needs times of answers cannot divide here.
+                division: plan.division(&ahead, &[])?.filter(|division| !division.is_priced()),
                 streams: plan.cutoff().map(SequentialStreams::new),
             },
             plan: Plan::default(),

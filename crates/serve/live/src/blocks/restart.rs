@@ -454,7 +454,7 @@ impl State {
         }
         for RecoveredBlock { volume, number, version, place, dirty, checksum, .. } in &dropped {
             if let Some(tenant) = self.volumes.tenant(*volume) {
-                self.decisions.cache.note_dropped_at_restart(tenant, *number);
+                self.decisions.decider.cache.note_dropped_at_restart(tenant, *number);
             }
             let found = stranded(*place, *version, *dirty, Some(*checksum));
             self.content.strand((*volume, *number), found);
