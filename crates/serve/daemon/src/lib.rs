@@ -18,6 +18,7 @@ pub mod monitor;
 pub mod offline;
 mod operator;
 mod plan;
+mod planned_server;
 mod recordings;
 mod server;
 mod status;

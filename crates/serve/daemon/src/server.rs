@@ -7,22 +7,22 @@
 
 use crate::changes::{Changes, Member};
 use crate::devices::{
-    DeviceClaim, Devices, KnownVolume, SPARE_SEGMENTS, check_served, check_space, group_blocks,
-    matched, matched_sizes, refuse_failing, set_error, unsynced,
+    DeviceClaim, Devices, KnownVolume, check_served, check_space, matched, matched_sizes,
+    refuse_failing, set_error, unsynced,
 };
 use crate::error::LiveError;
 use crate::history::{Ahead, HistoryLoad};
 use crate::identity::{Identities, Purpose, examine};
 use crate::memory;
 use crate::operator::{self, Failures, Manager, OperatorLine};
-use crate::plan::{LaidOut, LivePlan, StackVolume, tls_config};
+use crate::plan::{LivePlan, StackVolume, tls_config};
+use crate::planned_server::{PlannedServer, capped_service};
 use crate::recordings::DecisionRecorder;
 use crate::status::{ClientLoad, StatusPublisher};
 use crate::trial::{Judgement, RunningTrial};
-use cachewright_cache::{Cache, Quotas};
+use cachewright_cache::Quotas;
 use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, RestoreError, Restored,
-    ServedVolume, ServerParts,
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, ServedVolume,
 };
 use cachewright_live::exports::{ConnectionLimits, NbdFrontEnd, NbdSettings, TlsConfig};
 use cachewright_live::front::{self, BlockService, FrontEnd, ServedExport};
@@ -34,10 +34,9 @@ use cachewright_live::io::open::{
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
-use cachewright_live::log::{OpenSet, read_log};
+use cachewright_live::log::read_log;
 use cachewright_live::vhost::VhostFrontEnd;
 use cachewright_nbd::Limits;
-use cachewright_policy::Policy;
 use cachewright_stack::ListenAddress;
 use cachewright_types::{Bytes, TenantId};
 use std::net::SocketAddr;
@@ -153,9 +152,7 @@ impl Server {
         let mut devices = Devices::open(plan, FileAccess::Write)?;
         let mut set = devices.set(plan)?;
         memory::check(plan)?;
-        let laid_out = plan.layout(&set.set, &devices.cache, &ahead)?;
-        let cache = plan.cache(&ahead, &laid_out.limits)?;
-        let division = plan.division(&ahead, &laid_out.limits)?;
+        let planned = PlannedServer::new(plan, &set.set, &devices.cache, &ahead)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let status = StatusPublisher::start(plan, &served, &devices.io)?;
         let listeners = listeners(&plan.serve.listen)?;
@@ -182,8 +179,9 @@ impl Server {
         let read_only = set.superblock.has_lost;
         let unreadable = operator::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
+        let laid_out = planned.laid_out().clone();
         let (mut blocks, restored) =
-            opened(plan, cache, &laid_out, &mut devices.io, &set, served.clone(), found)?;
+            planned.open(plan, &mut devices.io, &set, served.clone(), found)?;
         // Only now: a volume that has grown had to give up its last block before.
         if table != set.superblock.volumes {
             let notes = set.superblock.notes.clone();
@@ -202,7 +200,6 @@ impl Server {
         warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(status.as_ref().map(StatusPublisher::described));
         lines.push(operator::summary(plan, devices.io.name(), &restored));
-        divide(plan, &mut blocks, division, devices.io.now_ns())?;
         let trial = RunningTrial::begin(plan, &mut blocks, devices.io.now_ns())?;
         let recorder = DecisionRecorder::begin(record, plan, &devices.io, &mut blocks)?;
         lines.extend(recorder.described(restored.clean + restored.dirty));
@@ -218,10 +215,7 @@ impl Server {
         }
         let mut nbd = nbd(plan, block_bytes, exports, tls);
         listeners.into_iter().for_each(|listener| nbd.listen(io.add_listener(listener)));
-        let mut service = BlockService::new(blocks, plan.volumes.len());
-        for tenant in 0..plan.volumes.len() {
-            service.clients.cap(TenantId(tenant as u16), plan.caps(tenant));
-        }
+        let mut service = capped_service(plan, blocks);
         set_limits(&mut service, status.as_ref());
         let io = Delayed::new(io, slow_files(plan, &served));
         let warnings = warnings.into_iter().map(OperatorLine::warning);
@@ -865,49 +859,6 @@ impl Server {
         }
         lines
     }
-}
-
-/// The server of blocks, with what recovery found.
-fn opened(
-    plan: &LivePlan,
-    cache: Cache<Box<dyn Policy>>,
-    laid_out: &LaidOut,
-    io: &mut SystemIo,
-    set: &OpenSet,
-    volumes: Vec<ServedVolume>,
-    found: cachewright_live::log::RecoveredLog,
-) -> Result<(BlockServer, Restored), LiveError> {
-    let parts = ServerParts {
-        cache,
-        open: set.clone(),
-        group_blocks: group_blocks(&set.set),
-        spare_segments: SPARE_SEGMENTS,
-        cleaning: plan.cleaning(),
-        layout: laid_out.devices.clone(),
-        volumes,
-    };
-    let opened = BlockServer::open(io, parts, found);
-    let (mut blocks, restored) = opened.map_err(|error| match error {
-        RestoreError::Unsynced { tenant, error } => unsynced(&plan.volumes[tenant].backing, error),
-        error => LiveError::Failed(error.to_string()),
-    })?;
-    blocks.set_background(plan.background());
-    blocks.set_memory(plan.serve.memory.0);
-    blocks.cut_off(plan.cutoff());
-    Ok((blocks, restored))
-}
-
-/// Divides the cache anew while it serves, and keeps curves, as the stack wants it. Errors: curves
-/// cannot be kept.
-fn divide(
-    plan: &LivePlan,
-    blocks: &mut BlockServer,
-    division: Option<Division>,
-    now_ns: u64,
-) -> Result<(), LiveError> {
-    division.into_iter().for_each(|division| blocks.divide_by(division));
-    blocks.keep_curves(now_ns, plan.kept_curves()?);
-    Ok(())
 }
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
