@@ -78,10 +78,12 @@ MANYLINUX ?= manylinux_2_28
 WHEEL_ARCHS ?= x86_64 aarch64
 # Rounds of requests and changes of `make live-soak`: about 80 in a minute.
 SOAK_ROUNDS ?= 5000
+# Servers that `rehearsed-kills` kills.
+REHEARSED_KILLS ?= 10000
 
 .PHONY: help demo test test-rust test-python lab-test answers newcomer fmt fmt-check lint types \
 	tidy generate check-generated develop figures figures-smoke traps bench bench-smoke fuzz \
-	fuzz-smoke mutants agree crash crash-smoke live-demo static live-tools live-kills \
+	fuzz-smoke mutants agree rehearsed-kills crash crash-smoke live-demo static live-tools live-kills \
 	live-kills-smoke live-losses live-losses-smoke live-guest live-guest-smoke live-soak \
 	live-soak-smoke bench-live wheel wheels wheel-check man install docs cachewrightd clean
 
@@ -220,6 +222,10 @@ crash: ## lose power, kill and fail CRASHES times at random, and in all short se
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
 		--workspace --test suite -- blocks_crashes log_crashes exhaustive failures bypass
+
+rehearsed-kills: ## kill REHEARSED_KILLS rehearsed servers at random moments (long)
+	CACHEWRIGHT_REHEARSED_KILLS=$(REHEARSED_KILLS) cargo test --profile $(CRASH_PROFILE) \
+		--package cachewright-daemon --test suite -- rehearsed::what_was_answered --nocapture
 
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \

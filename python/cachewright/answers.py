@@ -2987,6 +2987,200 @@ class LoadedRequests:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RehearsalAnswer:
+    """The answer of `cachewrightd rehearse`."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # Path of the stack file.
+    stack: str
+    # Path of the recording.
+    recording: str
+    # The model of each device of the cache.
+    drive: str
+    # The model of the backing devices.
+    backing: str
+    # What chooses the fates of writes that are under way at a kill.
+    seed: int
+    # The stack as it is, then one case for each `--what-if`.
+    cases: tuple[RehearsedCase, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedCase:
+    """The rehearsal of a stack with some keys set over it."""
+
+    # The keys that are set over the stack and their values, with `=` between them; empty for the
+    # stack as it is.
+    what_if: tuple[str, ...]
+    # The replacement policy.
+    policy: str
+    # The partitioner.
+    partition: str
+    # The write mode.
+    write: str
+    # Bytes of the cache.
+    capacity_bytes: int
+    # Virtual time from the beginning of the recording to the last answer.
+    seconds: float
+    # Share of that time for which the one processor of the server worked.
+    processor_share: float
+    # Requests that lie beyond their volume or have no bytes: they were not sent.
+    skipped_requests: int
+    # The tenants, in the order of the stack file.
+    tenants: tuple[RehearsedTenant, ...]
+    # The log that holds the cache.
+    log: RehearsedLog
+    # The devices: those of the cache first.
+    devices: tuple[RehearsedDevice, ...]
+    # The kills, in the order of time.
+    kills: tuple[RehearsedKill, ...]
+    # What reads found, compared with what was written; null unless it was asked for.
+    verified: VerifiedContent | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedTenant:
+    """A tenant of a rehearsal."""
+
+    # Its name.
+    name: str
+    # Bytes of its volume.
+    volume_bytes: int
+    # Blocks that it may have in the cache at the end.
+    quota_blocks: int
+    # Block reads.
+    read_accesses: int
+    # Those served from the cache.
+    read_hits: int
+    # Block writes.
+    write_accesses: int
+    # Those whose block was in the cache.
+    write_hits: int
+    # Hits over accesses; 0 without accesses.
+    hit_ratio: float
+    # Reads and writes that were decided.
+    requests: int
+    # Those all of whose blocks hit.
+    request_hits: int
+    # Blocks that entered the cache.
+    admissions: int
+    # Blocks that left it to make room.
+    evictions: int
+    # Dirty blocks that were written back when they left.
+    writebacks: int
+    # Blocks that were dropped, by a trim for example.
+    invalidations: int
+    # Requests that went past the cache for their stream.
+    cut_off_requests: int
+    # Response times by kind: reads, writes, trims and flushes, as far as there were some.
+    responses: tuple[RehearsedResponses, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedResponses:
+    """Response times of one kind of request, from its arrival to its answer."""
+
+    # `read`, `write`, `trim` or `flush`.
+    kind: str
+    # Requests that were answered.
+    count: int
+    # Bytes that they asked for.
+    bytes: int
+    # Those that were answered with an error.
+    errors: int
+    # The mean.
+    mean_us: float
+    # The median.
+    p50_us: float
+    # The time that 99 of 100 do not exceed.
+    p99_us: float
+    # The time that 999 of 1,000 do not exceed.
+    p999_us: float
+    # The longest.
+    max_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedLog:
+    """The log of a rehearsal."""
+
+    # Bytes of blocks that requests have written to the log or filled.
+    appended_bytes: int
+    # Bytes of blocks that cleaning has copied.
+    moved_bytes: int
+    # Bytes of blocks appended and moved, by those appended; 1 if there were none.
+    write_amplification: float
+    # Segments that were cleaned.
+    cleaned_segments: int
+    # Clean blocks that cleaning has dropped instead of copying them.
+    dropped_blocks: int
+    # Requests that were refused because the log had no room.
+    refused_requests: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedDevice:
+    """A device of a rehearsal, from the beginning of the recording to the last answer."""
+
+    # What it holds: the path of a device of the cache, or of volumes.
+    holds: tuple[str, ...]
+    # Its model.
+    model: str
+    # Read commands.
+    reads: int
+    # Write commands.
+    writes: int
+    # Trim commands.
+    trims: int
+    # Flush commands.
+    flushes: int
+    # Bytes that were read.
+    read_bytes: int
+    # Bytes that were written.
+    write_bytes: int
+    # Commands inside, on average over time.
+    mean_queue_depth: float
+    # The most commands that were inside at once.
+    max_queue_depth: int
+    # Share of the time for which a command was inside.
+    busy_share: float
+    # Pages that flash programmed by those that were written to it; null for a device without
+    # flash of its own.
+    write_amplification: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedKill:
+    """A kill of the rehearsed server, and the start after it."""
+
+    # When, from the beginning of the recording.
+    at_seconds: float
+    # From the beginning of the start to the first request that it takes.
+    recovery_seconds: float
+    # Requests that were not answered, and that clients sent again.
+    unanswered_requests: int
+    # Blocks that the start put back into the cache whose backing device has their content.
+    clean_blocks: int
+    # Blocks that the start put back into the cache whose backing device has older content.
+    dirty_blocks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedContent:
+    """What reads found, compared with what was written."""
+
+    # Sectors that were compared, all written ones at the end among them.
+    sectors: int
+    # Those that held neither the last answered write nor a later one.
+    violations: int
+    # The first of them, in words.
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LiveStatus:
     """The status of a live server."""
 
@@ -3489,6 +3683,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "live repair": LiveChangeAnswer,
     "live calibrate": LiveCalibrateAnswer,
     "live load": LoadAnswer,
+    "rehearse": RehearsalAnswer,
     "live status": LiveStatus,
     "live history": LiveHistory,
     "list": SchemeEntry,

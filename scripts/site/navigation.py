@@ -25,6 +25,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/serve-guarantees.md",
             "docs/serve-reference.md",
             "docs/operate.md",
+            "docs/rehearse.md",
         ],
     ),
     ("Tutorials", []),

@@ -6,6 +6,7 @@ mod continued;
 mod divided;
 mod product;
 mod recording;
+mod rehearsed;
 mod served;
 mod signals;
 

@@ -76,7 +76,7 @@ pub fn plan_of(case: &Case) -> Result<LivePlan, LiveError> {
 
 /// The counters of a replay, by tenant, under the names of its answer. Where the server divided by
 /// response times, the recorded divisions are made again.
-fn replayed(case: &Case, trace: &Path, with_devices: bool) -> Vec<Value> {
+pub fn replayed(case: &Case, trace: &Path, with_devices: bool) -> Vec<Value> {
     let mut text = stack(case, trace);
     let is_priced = needs(case.partition).contains(&Need::Prices);
     let mut set = vec![("cache.layout".to_owned(), "striped".to_owned())];

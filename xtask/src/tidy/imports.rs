@@ -106,6 +106,7 @@ const CRATES: [CrateRule; 27] = [
     },
     CrateRule {
         folder: "crates/serve/daemon/",
+        // Models of devices are what a rehearsal runs the server on.
         uses: &[
             "snapshot",
             "types",
@@ -117,6 +118,7 @@ const CRATES: [CrateRule; 27] = [
             "partition",
             "stack",
             "control",
+            "device",
             "nbd",
             "live",
         ],
@@ -166,7 +168,7 @@ const CRATES: [CrateRule; 27] = [
 const EXEMPT: &[&str] = &["crates/serve/live/src/io/", "crates/serve/live/src/io.rs"];
 
 /// What a wing may not touch, and why.
-const FORBIDDEN_PATHS: [(&str, &[&str], &str); 6] = [
+const FORBIDDEN_PATHS: [(&str, &[&str], &str); 7] = [
     (
         "crates/decide/",
         &[
@@ -222,6 +224,11 @@ const FORBIDDEN_PATHS: [(&str, &[&str], &str); 6] = [
             "RandomState",
         ],
         "files, network, threads and clocks in its folder `io` only",
+    ),
+    (
+        "crates/serve/daemon/src/rehearsal/",
+        &["std::net", "std::thread", "std::time", "Instant", "SystemTime", "RandomState"],
+        "virtual time only, so that a rehearsal repeats: no clocks, threads or entropy",
     ),
     (
         "python/src/",
@@ -444,6 +451,13 @@ mod tests {
         assert_eq!(lines("tests/live/main.rs", "use cachewright_live::Node;\n"), [0_usize; 0]);
         let text = "use cachewright_live::Node;\n";
         assert_eq!(lines("crates/simulate/experiment/src/lib.rs", text), [1]);
+    }
+
+    #[test]
+    fn a_rehearsal_has_models_of_devices_and_no_clock() {
+        let text = "use cachewright_device::AnyDevice;\nuse std::time::Instant;\n";
+        assert_eq!(lines("crates/serve/daemon/src/rehearsal/mod.rs", text), [2, 2]);
+        assert_eq!(lines("crates/serve/live/src/blocks/mod.rs", text)[0], 1);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod live;
 pub mod plan;
 pub mod registry;
+pub mod rehearsal;
 pub mod run;
 mod schema;
 pub mod status;

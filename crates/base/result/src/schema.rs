@@ -9,6 +9,7 @@ use crate::live::{
 use crate::plan::AdviseAnswer;
 use crate::plan::PlanAnswer;
 use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
+use crate::rehearsal::RehearsalAnswer;
 use crate::run::RunAnswer;
 use crate::status::LiveHistory;
 use crate::status::LiveStatus;
@@ -46,6 +47,7 @@ const DOCUMENTS: [(&str, Make); 26] = [
     ("live repair", schema_of::<LiveChangeAnswer>),
     ("live calibrate", schema_of::<LiveCalibrateAnswer>),
     ("live load", schema_of::<LoadAnswer>),
+    ("rehearse", schema_of::<RehearsalAnswer>),
     ("live status", schema_of::<LiveStatus>),
     ("live history", schema_of::<LiveHistory>),
     ("list", schema_of::<Vec<SchemeEntry>>),

@@ -20,6 +20,7 @@ mod operator;
 mod plan;
 mod planned_server;
 mod recordings;
+pub mod rehearsal;
 mod server;
 mod status;
 mod trial;

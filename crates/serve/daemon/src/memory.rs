@@ -16,10 +16,15 @@ use std::path::{Path, PathBuf};
 /// What a policy needs for a block at least: 14 bytes in the index, and a place in its order.
 const DECISION_MEMORY: u64 = 18;
 
+/// Bytes of memory that the process can still take, where the system says.
+pub fn available() -> Option<u64> {
+    Surroundings::of_process().available()
+}
+
 /// Errors: the memory that is available is less than the cache needs when it is full, and what its
 /// clients and its hot blocks may hold beside it.
 pub fn check(plan: &LivePlan) -> Result<(), LiveError> {
-    match Surroundings::of_process().available() {
+    match available() {
         Some(available) => check_needed(plan, available),
         None => Ok(()),
     }

@@ -5,6 +5,7 @@
 //! stack or a device is wrong, 3 another server has the devices now. A second signal ends it at
 //! once, and so does the first while it starts: no client has had an answer yet.
 
+use cachewright_daemon::rehearsal::RehearsalCommand;
 use cachewright_daemon::{
     Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Severity,
     choose_scratch_folder,
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM]
                     [--accept-changed NAME]... [--discard-dirty] STACK.toml
+       cachewrightd rehearse STACK.toml --recording PATH --drive DEVICE --backing DEVICE [OPTION]...
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP loads the changed stack file: tenants, quotas, goals, caps and limits.
@@ -29,12 +31,14 @@ SIGUSR1 finishes the current recording of `serve.record` and begins another one.
 trace that `cachewright run` replays. `cachewright live format STACK.toml` formats the devices.
 --log is the form of log lines: plain, text (with time and level), or json (an object per line).
 --accept-changed serves the tenant NAME from a backing device that was changed while no server ran.
---discard-dirty starts even if another set of cache devices has dirty blocks, and gives them up.";
+--discard-dirty starts even if another set of cache devices has dirty blocks, and gives them up.
+`cachewrightd rehearse --help` tells how a server is tried in virtual time, on models of devices.";
 
 /// What a command line asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum Task {
     Text(String),
+    Rehearse(Box<RehearsalCommand>),
     Serve {
         stack: String,
         settings: Vec<(String, String)>,
@@ -108,6 +112,11 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
     let refuse = |found: String| {
         Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
     };
+    if let Some(("rehearse", rest)) = arguments.split_first().map(|(one, rest)| (&**one, rest)) {
+        let command = RehearsalCommand::read(rest)?;
+        let help = || Task::Text(RehearsalCommand::help().to_owned());
+        return Ok(command.map_or_else(help, |command| Task::Rehearse(Box::new(command))));
+    }
     let (mut stack, mut settings, mut record) = (None, Vec::new(), None);
     let (mut log, mut accepted) = (LogForm::default(), Accepted::default());
     let mut left = arguments.iter();
@@ -176,6 +185,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
 fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
+        Task::Rehearse(command) => command.run(&mut say)?,
         Task::Serve { stack, settings, record, log, accepted } => {
             serve(&stack, &settings, record.as_deref(), log, accepted)?;
         }

@@ -20,6 +20,7 @@ mod monitor_sample;
 mod monitored;
 mod packaging;
 mod refusals;
+mod rehearsed;
 mod reloaded_divisions;
 mod reloading;
 mod rolling;

@@ -52,7 +52,7 @@ impl Share {
             Share::All => None,
             Share::Some(seed) => Some(seed.rng()),
         };
-        move |length| rng.as_mut().map_or(Fate::Whole, |rng| random_fate(length, rng))
+        move |length| rng.as_mut().map_or(Fate::Whole, |rng| Fate::random(length, rng))
     }
 }
 
@@ -163,7 +163,7 @@ impl Sim {
     /// Power is lost; `rng` chooses what is left: for each write lost, whole or torn.
     pub fn crash_at_random(&self, seed: Seed, rng: &mut Rng) -> Sim {
         let lengths: Vec<usize> = self.files.iter().flat_map(SimFile::volatile).collect();
-        let fates: Vec<Fate> = lengths.iter().map(|length| random_fate(*length, rng)).collect();
+        let fates: Vec<Fate> = lengths.iter().map(|length| Fate::random(*length, rng)).collect();
         self.crash(seed, fates)
     }
 
@@ -199,7 +199,7 @@ impl Sim {
     /// The process is killed; `rng` chooses what is left of writes under way.
     pub fn kill_at_random(&self, seed: Seed, rng: &mut Rng) -> Sim {
         let lengths: Vec<usize> = self.files.iter().flat_map(SimFile::under_way).collect();
-        let fates: Vec<Fate> = lengths.iter().map(|length| random_fate(*length, rng)).collect();
+        let fates: Vec<Fate> = lengths.iter().map(|length| Fate::random(*length, rng)).collect();
         self.kill(seed, fates)
     }
 
@@ -462,14 +462,6 @@ impl Io for Sim {
     }
 }
 
-fn random_fate(length: usize, rng: &mut Rng) -> Fate {
-    match rng.below(3) {
-        0 => Fate::Lost,
-        1 => Fate::Whole,
-        _ => Fate::Torn((0..length.div_ceil(SECTOR)).map(|_| rng.below(2) == 1).collect()),
-    }
-}
-
 /// Bytes that a device writes wholly or not at all.
 pub const SECTOR: usize = 512;
 
@@ -486,8 +478,17 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// What `rng` chooses for a write of so many bytes.
+    pub fn random(bytes: usize, rng: &mut Rng) -> Fate {
+        match rng.below(3) {
+            0 => Fate::Lost,
+            1 => Fate::Whole,
+            _ => Fate::Torn((0..bytes.div_ceil(SECTOR)).map(|_| rng.below(2) == 1).collect()),
+        }
+    }
+
     /// The parts of a write of so many bytes that are there.
-    fn kept(&self, bytes: usize) -> Vec<Range<usize>> {
+    pub fn kept(&self, bytes: usize) -> Vec<Range<usize>> {
         match self {
             Fate::Lost => Vec::new(),
             Fate::Whole => std::iter::once(0..bytes).collect(),

@@ -22,13 +22,15 @@ pub enum Submitter {
     Aside,
     /// Delays of files that are to answer later than they do.
     Delay,
+    /// The clients of a rehearsal, which send recorded requests.
+    Rehearsal,
 }
 
 const SUBMITTER_SHIFT: u32 = 56;
 const PURPOSE_SHIFT: u32 = 48;
 
 impl Submitter {
-    const ALL: [Submitter; 7] = [
+    const ALL: [Submitter; 8] = [
         Submitter::Log,
         Submitter::Blocks,
         Submitter::Driver,
@@ -36,6 +38,7 @@ impl Submitter {
         Submitter::VhostUser,
         Submitter::Aside,
         Submitter::Delay,
+        Submitter::Rehearsal,
     ];
 
     /// The name of an operation for this purpose, of the connection, queue or device with this
@@ -70,6 +73,6 @@ mod tests {
                 assert_eq!((Submitter::of(token), purpose(token)), (Some(submitter), (code, 40)));
             }
         }
-        assert_eq!([0, 8, 254, 255].map(|top| Submitter::of(Token(top << 56))), [None; 4]);
+        assert_eq!([0, 9, 254, 255].map(|top| Submitter::of(Token(top << 56))), [None; 4]);
     }
 }
