@@ -67,7 +67,7 @@ struct Sent {
 /// Where requests come from.
 enum Source {
     /// All tenants' by their times.
-    Recorded(RequestStream),
+    Recorded(Box<RequestStream>),
     /// Each tenant's, and when each of its clients is free.
     Closed(Vec<(RequestStream, BinaryHeap<Reverse<u64>>)>),
 }
@@ -112,7 +112,7 @@ impl RecordedClients {
     ) -> Result<RecordedClients, LiveError> {
         let tenants = volume_bytes.len();
         let source = match pace {
-            Pace::Recorded { speed } => Source::Recorded(recording.all(speed, until)?),
+            Pace::Recorded { speed } => Source::Recorded(Box::new(recording.all(speed, until)?)),
             Pace::Closed { clients } => {
                 let stream = |tenant| {
                     let free = std::iter::repeat_n(Reverse(0), clients).collect();
@@ -169,20 +169,14 @@ impl RecordedClients {
         Ok(())
     }
 
-    /// Whether all requests were answered.
+    /// Whether all requests were answered. Errors: the recording's.
     pub fn are_done(&mut self) -> Result<bool, LiveError> {
-        let is_idle = self.under_way.is_empty() && self.waiting.iter().all(VecDeque::is_empty);
-        Ok(is_idle && self.next_source_ns()?.is_none())
+        Ok(self.is_stopped() && self.next_source_ns()?.is_none())
     }
 
     /// Requests that the server works on.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
-    }
-
-    /// Requests that the server works on, or that wait for it.
-    pub fn unanswered(&self) -> usize {
-        self.under_way.len() + self.waiting.iter().map(VecDeque::len).sum::<usize>()
     }
 
     /// The server was killed: what it has not answered is sent again, in the same order.
@@ -437,7 +431,7 @@ impl FrontEnd<VirtualIo> for RecordedClients {
     fn stop(&mut self, _io: &mut VirtualIo) {}
 
     fn is_stopped(&self) -> bool {
-        self.unanswered() == 0
+        self.under_way.is_empty() && self.waiting.iter().all(VecDeque::is_empty)
     }
 
     /// A rehearsal has the tenants of its stack from its start to its end.

@@ -153,9 +153,9 @@ pub struct RehearsalSettings {
     pub cache_device: Option<Bytes>,
     /// When requests are sent.
     pub pace: Pace,
-    /// Only requests before this time of the recording are sent.
+    /// Only requests whose recorded time, divided by the speed, is before this one are sent.
     pub until: Option<Nanos>,
-    /// When the server is killed, from the beginning of the recording.
+    /// When the server is killed, in virtual time from the beginning of the recording.
     pub kills: Vec<Nanos>,
     /// What the processor takes.
     pub processor: Processor,
@@ -407,7 +407,7 @@ impl<'a> Rehearsal<'a> {
         self.tally(&service);
         drop(service);
         self.io.kill(&mut self.rng);
-        let unanswered = self.clients.unanswered() as u64;
+        let unanswered = self.clients.under_way() as u64;
         self.clients.server_killed();
         let killed_ns = self.io.now_ns();
         let (service, restored) = self.start()?;

@@ -9,6 +9,7 @@ use cachewright_result::rehearsal::{RehearsalAnswer, RehearsedCase};
 use cachewright_trace::{Batch, Record};
 use cachewright_types::{Op, Rng, Seed};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 const MS: u64 = 1_000_000;
@@ -192,6 +193,41 @@ fn what_if_rehearses_the_stack_as_it_is_and_with_other_keys() {
     assert!(hits(1) > hits(0), "{} and {}", hits(1), hits(0));
     assert_eq!(answer.cases[0].what_if, [""; 0]);
     assert_eq!(answer.cases[1].what_if.len(), 2);
+}
+
+#[test]
+fn the_command_prints_a_table_or_the_answer_and_says_what_is_wrong() {
+    let stage = Stage::new(&stack(&[]), mixed(5, 300, 2 * MS));
+    let run = |given: &[&str]| {
+        let words = ["rehearse", "stack.toml", "--recording", "r.parquet"];
+        let done = Command::new(env!("CARGO_BIN_EXE_cachewrightd"))
+            .current_dir(stage.folder.path())
+            .args([&words[..], given].concat())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (done.status.code(), text(done.stdout), text(done.stderr))
+    };
+    let (status, table, _) = run(&with(&FIXED, &["--verify", "--kill-at", "100ms"]));
+    assert_eq!(status, Some(0));
+    for part in ["as it is: 64KiB, lru", "p99.9", "killed at 100ms", "0 of them wrong", "log: "] {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+    let shared = with(&FIXED, &["--json", "--shared-backing", "--cache-device", "8MiB"]);
+    let (_, json, _) = run(&shared);
+    let answer: RehearsalAnswer = serde_json::from_str(&json).unwrap();
+    let holds: Vec<usize> = answer.cases[0].devices.iter().map(|one| one.holds.len()).collect();
+    assert_eq!(holds, [1, 2]);
+    let seconds = |speed: &str| {
+        let (_, json, _) = run(&with(&FIXED, &["--json", "--speed", speed]));
+        serde_json::from_str::<RehearsalAnswer>(&json).unwrap().cases[0].seconds
+    };
+    let ratio = seconds("1") / seconds("0.5");
+    assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
+    let (status, _, error) = run(&["--drive", "nvme", "--backing", "ram"]);
+    assert_eq!(status, Some(2));
+    assert!(error.starts_with("error: --drive: found `nvme`, expected one of"), "{error}");
+    assert!(run(&["--help"]).1.starts_with("usage: cachewrightd rehearse"));
 }
 
 /// Kills so many servers, each at a random moment, and reads back all that was written before.
