@@ -50,7 +50,7 @@ struct Arrival {
     order: u64,
     arrived_ns: u64,
     request: Request,
-    /// Of a write or a trim; 0 before it was sent.
+    /// Of a write or a trim; 0 before it is sent to this server.
     version: u64,
     /// It looks at content after the rehearsal, and does not count.
     is_look: bool,
@@ -186,7 +186,9 @@ impl RecordedClients {
         self.held_bytes = 0;
         let mut again: Vec<Arrival> = self.under_way.drain().map(|sent| sent.arrival).collect();
         again.sort_unstable_by_key(|arrival| Reverse(arrival.order));
-        for arrival in again {
+        for mut arrival in again {
+            // Sent again, it changes what was answered meanwhile: it is another version.
+            arrival.version = 0;
             self.waiting[arrival.request.tenant.index()].push_front(arrival);
         }
     }

@@ -60,7 +60,7 @@ impl Versions {
         &self.described
     }
 
-    /// The version of a write or trim that is sent the first time.
+    /// The version of a write or trim that is sent.
     pub fn next(&mut self) -> u64 {
         self.made += 1;
         self.made
