@@ -6,10 +6,9 @@
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use crate::recordings;
 use cachewright_trace::merge::EarlyEnd;
 use cachewright_trace::{
-    Batch, MergedRequests, OpenOptions, TenantInput, TraceError, WorkloadBatch,
+    Batch, MergedRequests, OpenOptions, TenantInput, TraceError, WorkloadBatch, recordings_in,
 };
 use cachewright_types::{Bytes, Nanos, Request, TenantId, nearest};
 use std::path::{Path, PathBuf};
@@ -141,7 +140,7 @@ fn chosen(path: &Path) -> Result<PathBuf, LiveError> {
     if !path.is_dir() {
         return Err(refuse(path, "found nothing there, expected a recording or a folder of some"));
     }
-    let last = recordings::found(path).into_iter().max();
+    let last = recordings_in(path).into_iter().max();
     let last = last.map(|name| path.join(name.to_string()));
     last.ok_or_else(|| refuse(path, "found no finished recording, expected one at least"))
 }
