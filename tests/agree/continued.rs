@@ -160,7 +160,9 @@ fn what_cannot_continue_is_refused() {
     let refusal = |moment: &str, set: &[(&str, &str)]| {
         replayed(&case, &trace, moment, set).unwrap_err().to_string()
     };
-    let cases: [(&str, &[(&str, &str)], &str); 9] = [
+    /// A moment, settings, and a part of the refusal.
+    type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+    let cases: [Case; 9] = [
         (
             "0s",
             &[("cache.policy", "arc")],

@@ -346,7 +346,7 @@ impl Snapshot for Predictor {
             return Err(SnapshotError::value(found, format!("at most {}", self.later.len())));
         }
         let passed = self.later.len() - left;
-        if let Some((_, network)) = self.later.drain(..passed).last() {
+        if let Some((_, network)) = self.later.drain(..passed).next_back() {
             self.network = network;
         }
         self.network.restore(from)?;

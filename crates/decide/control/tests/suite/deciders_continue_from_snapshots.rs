@@ -104,7 +104,8 @@ fn check(
     }
     let bytes = saved(&decider).unwrap();
     let mut other = made(policy, partition, mode);
-    restore(&mut other, &bytes).unwrap_or_else(|error| panic!("{words}: {error}"));
+    let restored = restore(&mut other, &bytes);
+    assert!(restored.is_ok(), "{words}: {restored:?}");
     assert_eq!(other.cache.audit(), Ok(()), "{words}");
     assert_eq!(saved(&other).unwrap(), bytes, "{words}");
     for time in moment + 1..moment + 250 {
