@@ -70,8 +70,8 @@ impl Division {
         (self.interval_ns > 0).then(|| tenants.map(|tenant| engine.quota(tenant)).collect())
     }
 
-    /// Gives the partitioner other models, which count from the next division on. Errors: a model is
-    /// refused, in words; the models before stay in use.
+    /// Gives the partitioner other models, which count from the next division on. Errors: a model
+    /// is refused, in words; the models before stay in use.
     pub fn load_models(&mut self, models: &Models) -> Result<(), String> {
         self.control.load_models(models)
     }

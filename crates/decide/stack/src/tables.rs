@@ -260,9 +260,9 @@ declare! {
         /// the tenant's name, shown in tables; by default `tenant1` and so on
         name: Option<String> = None, "text";
         /// the trace, relative to the stack file; a list, or a pattern such as `x.blktrace.*`, is
-        /// one recording in several files, read by time on their common clock; a recording of a live
-        /// server, or a folder of them, with a moment (`x.parquet@300s`, `folder@14:05`) counts from
-        /// it on
+        /// one recording in several files, read by time on their common clock; a recording of a
+        /// live server, or a folder of them, with a moment (`x.parquet@300s`, `folder@14:05`)
+        /// counts from it on
         trace: Option<TraceFiles> = None, "file"; applies "to replays";
         /// a trace of what the tenant did before, relative to the stack file: partitioners that
         /// learn before a run learn from it, and not from the head of `trace`; with `replay.warmup

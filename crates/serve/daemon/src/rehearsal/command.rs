@@ -25,7 +25,7 @@ says how it would answer. No device is opened, and nothing is written.
                       at least what the capacity needs
 --speed X             send requests X times as fast as recorded; 1 by default
 --clients N           send a tenant's next request when one of its N last ones was answered
---until TIME          send only requests that were recorded before this time (divided by `--speed`)
+--until TIME          send only requests recorded before this time (divided by `--speed`)
 --kill-at TIME        kill the server so long after the first request, and start it again;
                       repeatable
 --processor PARTS     what the processor takes for a request, an operation and an answer:
