@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(differs("[replay]\n", "[replay]\nwindows = 7\n"), None);
         assert_eq!(
             differs("[replay]\n", "[replay]\ninterval = \"7s\"\n").as_deref(),
-            Some("replay.interval: 7s, 60s")
+            Some("replay.interval: 7s, 2s")
         );
         assert_eq!(
             differs("\"arc\"", "\"lru\"").as_deref(),
