@@ -160,9 +160,8 @@ fn what_cannot_continue_is_refused() {
     let refusal = |moment: &str, set: &[(&str, &str)]| {
         replayed(&case, &trace, moment, set).unwrap_err().to_string()
     };
-    /// A moment, settings, and a part of the refusal.
-    type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-    let cases: [Case; 9] = [
+    type Settings = [(&'static str, &'static str)];
+    let cases: [(&str, &Settings, &str); 9] = [
         (
             "0s",
             &[("cache.policy", "arc")],

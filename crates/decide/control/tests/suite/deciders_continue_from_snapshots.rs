@@ -104,8 +104,7 @@ fn check(
     }
     let bytes = saved(&decider).unwrap();
     let mut other = made(policy, partition, mode);
-    let restored = restore(&mut other, &bytes);
-    assert!(restored.is_ok(), "{words}: {restored:?}");
+    assert_eq!(restore(&mut other, &bytes), Ok(()), "{words}");
     assert_eq!(other.cache.audit(), Ok(()), "{words}");
     assert_eq!(saved(&other).unwrap(), bytes, "{words}");
     for time in moment + 1..moment + 250 {
