@@ -323,8 +323,8 @@ impl RecordingWriter {
     }
 
     /// Begins a recording of volumes that are named in the order of tenants, with the `state`
-    /// beside it if there is one; the one before ends. Returns what takes its requests, and nothing if the
-    /// thread is behind.
+    /// beside it if there is one; the one before ends. Returns what takes its requests, and nothing
+    /// if the thread is behind.
     pub fn begin(
         &self,
         name: RecordingName,
