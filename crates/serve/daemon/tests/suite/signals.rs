@@ -113,7 +113,7 @@ fn logs_are_objects_with_a_level_and_a_changed_stack_is_taken_over_at_a_signal()
         }
     };
     assert_eq!(next("cache: "), "INFO");
-    std::fs::write(&stack, STACK.replace("\"s3-fifo\"", "\"lru\"")).unwrap();
+    std::fs::write(&stack, STACK.replace("\"256KiB\"", "\"512KiB\"")).unwrap();
     kill_process(Pid::from_child(&daemon), Signal::HUP).unwrap();
     assert_eq!(next("not reloaded, and nothing has changed"), "WARN");
     std::fs::write(&stack, STACK.replace("\"4MiB\"", "\"2MiB\"")).unwrap();
