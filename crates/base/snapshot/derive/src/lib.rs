@@ -3,8 +3,8 @@
 //! Fields are written in the order of their declaration, without names; an enum begins with the
 //! number of its variant. `#[snapshot(settings)]` leaves a field out: it is as it was made from the
 //! settings. `#[snapshot(each)]` restores the elements of a list, or what an `Option` has, where
-//! they are: how many there are follows from the settings. A type parameter must be state for state,
-//! and a value for a value.
+//! they are: how many there are follows from the settings. A type parameter must be state for
+//! state, and a value for a value.
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
