@@ -156,7 +156,7 @@ def _columns(status: LiveStatus) -> list[Column[TenantStatus]]:
         Column("tenant", lambda tenant: tenant.name),
         Column("state", lambda tenant: tenant.state),
         Column("hit ratio", lambda tenant: hit_ratio(tenant.recent), words.ratio),
-        Column("misses most", lambda tenant: _most_misses(tenant.recent_misses)),
+        Column("misses most", lambda tenant: _most_misses(tenant.recent_misses), numeric=True),
         Column("goal", lambda tenant: _goal(tenant.goal), numeric=True),
         Column("met", lambda tenant: met[tenant.goal_met], numeric=True),
         Column("cached", lambda tenant: tenant.cached_bytes, words.size),
