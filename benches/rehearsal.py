@@ -166,7 +166,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=float, default=500, help="requests per second")
-    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    server = ROOT / "target/release/cachewrightd"
+    parser.add_argument("--server", type=lambda text: Path(text).resolve(), default=server)
     parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
