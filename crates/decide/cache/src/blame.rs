@@ -27,6 +27,7 @@
 //! only rise, and sum at every moment to the misses but for the last few
 //! ([`Blame::unexplained`]).
 
+use crate::index::BlockAddress;
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_policy::belady::Belady;
 use cachewright_policy::renumber::Renumbering;
@@ -36,7 +37,6 @@ use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Seed, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use std::hash::BuildHasher;
 use std::ops::Range;
 
 /// The end of a list.
@@ -332,29 +332,13 @@ impl Ends {
     }
 }
 
-/// A block of a tenant's volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Address {
-    tenant: TenantId,
-    number: u64,
-}
-
-impl Address {
-    /// Whether a sample of one address of `1 << sample_bits` has it.
-    #[inline(always)]
-    fn is_in(self, sample_bits: u32) -> bool {
-        FixedState::with_seed(0).hash_one(self).checked_shr(u64::BITS - sample_bits).unwrap_or(0)
-            == 0
-    }
-}
-
 /// The blocks of a pool that are looked at by their addresses. Each has a place in the pool's order
 /// of its own, whatever id the cache gives it, and has it still when the cache has forgotten it.
 #[derive(Clone, Debug, Default)]
 struct Names {
-    places: HashMap<Address, u32, FixedState>,
+    places: HashMap<BlockAddress, u32, FixedState>,
     /// By place; those of `free` are of blocks that are looked at no more.
-    addresses: Vec<Address>,
+    addresses: Vec<BlockAddress>,
     free: Vec<u32>,
     /// The places of the ids that stand for blocks which are looked at, and a bit for each of these
     /// ids.
@@ -539,10 +523,11 @@ impl Blame {
         }
         let PoolBlocks { nodes, names, .. } = &mut self.pools[pool];
         names.forget_id(block);
-        let address = Address { tenant, number };
-        if !address.is_in(self.sample_bits) {
+        let address = BlockAddress { tenant, number };
+        if !address.is_sampled(self.sample_bits) {
             return;
         }
+        let before = names.places.len();
         let place = *names.places.entry(address).or_insert_with(|| {
             names.free.pop().unwrap_or_else(|| {
                 nodes.push(Node::default());
@@ -552,6 +537,9 @@ impl Blame {
         });
         names.addresses[place as usize] = address;
         names.set_id(block, place);
+        if names.places.len() == before {
+            return;
+        }
         let named: usize = self.pools.iter().map(|pool| pool.names.places.len()).sum();
         if named > MOST_NAMED && self.sample_bits < MOST_NAME_BITS {
             self.halve();
@@ -573,29 +561,23 @@ impl Blame {
     /// Drops half of the sample of addresses: what is left stands for twice as many blocks.
     fn halve(&mut self) {
         self.sample_bits += 1;
-        for PoolBlocks { nodes, names, .. } in &mut self.pools {
-            let tenants = &mut self.tenants;
-            names.places.retain(|address, place| {
-                if address.is_in(self.sample_bits) {
-                    return true;
-                }
-                let own = &mut tenants[address.tenant.index()];
-                match nodes[*place as usize].state {
-                    State::Kept | State::KeptOut => own.kept.unlink(nodes, *place),
-                    State::Ghost(_) => own.ghosts.unlink(nodes, *place),
-                    _ => {}
-                }
-                nodes[*place as usize] = Node::default();
-                names.free.push(*place);
-                false
-            });
-            let gone: Vec<u32> = names
-                .by_id
-                .iter()
-                .filter(|(_, place)| !names.addresses[**place as usize].is_in(self.sample_bits))
-                .map(|(id, _)| *id)
-                .collect();
-            gone.into_iter().for_each(|id| names.forget_id(BlockId(id)));
+        let sample_bits = self.sample_bits;
+        for pool in 0..self.pools.len() {
+            let names = &mut self.pools[pool].names;
+            let is_out = |address: &BlockAddress| !address.is_sampled(sample_bits);
+            let gone: Vec<(BlockAddress, u32)> =
+                names.places.extract_if(|address, _| is_out(address)).collect();
+            let addresses = &names.addresses;
+            let is_gone = |place: &u32| is_out(&addresses[*place as usize]);
+            let ids = names.by_id.iter().filter(|(_, place)| is_gone(place));
+            let ids: Vec<BlockId> = ids.map(|(id, _)| BlockId(*id)).collect();
+            ids.into_iter().for_each(|id| names.forget_id(id));
+            for (address, place) in gone {
+                self.unlink(address.tenant, place);
+                let PoolBlocks { nodes, names, .. } = &mut self.pools[pool];
+                nodes[place as usize] = Node::default();
+                names.free.push(place);
+            }
         }
         (0..self.tenants.len()).for_each(|tenant| self.fit(TenantId(tenant as u16), None));
     }
@@ -768,28 +750,34 @@ impl Blame {
         self.take_out(tenant, place, state);
     }
 
-    /// Blocks of a tenant were trimmed, all of those `numbers`. [`Blame::dropped`] was told of
-    /// those alone that the cache knew.
-    pub(crate) fn trimmed(&mut self, tenant: TenantId, numbers: Range<u64>) {
+    /// A block of a tenant was trimmed that the cache does not know.
+    pub(crate) fn trimmed(&mut self, tenant: TenantId, number: u64) {
+        self.take_out_named(tenant, number, State::Trimmed);
+    }
+
+    /// The blocks of a tenant among `numbers` that are looked at by their addresses.
+    pub(crate) fn named(
+        &self,
+        tenant: TenantId,
+        numbers: &Range<u64>,
+    ) -> impl Iterator<Item = u64> {
         let names = &self.pools[self.tenants[tenant.index()].pool].names;
-        let address = |number: u64| Address { tenant, number };
-        let places: Vec<u32> = if numbers.end - numbers.start < names.places.len() as u64 {
-            numbers.filter_map(|number| names.places.get(&address(number)).copied()).collect()
-        } else {
-            let own = names
-                .places
-                .iter()
-                .filter(|(found, _)| found.tenant == tenant && numbers.contains(&found.number));
-            own.map(|(_, place)| *place).collect()
+        let is_own = move |address: &&BlockAddress| {
+            address.tenant == tenant && numbers.contains(&address.number)
         };
-        places.into_iter().for_each(|place| self.take_out(tenant, place, State::Trimmed));
+        names.places.keys().filter(is_own).map(|address| address.number)
     }
 
     /// A server that starts has found a block in its log and does not keep it.
     pub(crate) fn dropped_at_restart(&mut self, tenant: TenantId, number: u64) {
+        self.take_out_named(tenant, number, State::Dropped);
+    }
+
+    /// A block is in neither lru any more, if it is looked at by its address.
+    fn take_out_named(&mut self, tenant: TenantId, number: u64, state: State) {
         let names = &self.pools[self.tenants[tenant.index()].pool].names;
-        if let Some(place) = names.places.get(&Address { tenant, number }).copied() {
-            self.take_out(tenant, place, State::Dropped);
+        if let Some(place) = names.places.get(&BlockAddress { tenant, number }).copied() {
+            self.take_out(tenant, place, state);
         }
     }
 

@@ -13,6 +13,7 @@ use cachewright_policy::{
 use cachewright_snapshot::Snapshot;
 use cachewright_types::measure::{Counts, LossReason, Losses, WriteEffect};
 use cachewright_types::{BlockId, TenantId, choices};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The cache: pools of one policy type.
@@ -73,12 +74,17 @@ impl<P: Policy> Engine<P> {
         }
     }
 
-    /// All blocks of these `numbers` of a tenant were trimmed. [`Engine::discard`] was told of
-    /// those alone that have ids.
-    pub fn note_trimmed(&mut self, tenant: TenantId, numbers: Range<u64>) {
+    /// A block of a tenant without an id was trimmed; see [`Engine::discard`] of others.
+    pub fn note_trimmed(&mut self, tenant: TenantId, number: u64) {
         if let Some(blame) = &mut self.blame {
-            blame.trimmed(tenant, numbers);
+            blame.trimmed(tenant, number);
         }
+    }
+
+    /// The blocks of a tenant among `numbers` whose trims are to be noted, with an id or without.
+    pub fn looked_at(&self, tenant: TenantId, numbers: &Range<u64>) -> BTreeSet<u64> {
+        let blame = self.blame.iter();
+        blame.flat_map(|blame| blame.named(tenant, numbers)).collect()
     }
 
     /// A server that starts has found this block in its log and does not keep it.

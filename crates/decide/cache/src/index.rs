@@ -28,7 +28,7 @@ const FREE: u64 = MAX_NUMBER;
 pub const MAX_NUMBER: u64 = (1 << 56) - 1;
 
 /// A block's address: whose volume and which block of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, SnapshotValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, SnapshotValue)]
 pub struct BlockAddress {
     /// The tenant.
     pub tenant: TenantId,
@@ -40,6 +40,13 @@ impl BlockAddress {
     #[inline(always)]
     fn hash(self) -> u64 {
         mix(self.number ^ (u64::from(self.tenant.0) << 48))
+    }
+
+    /// Whether a sample of one address of `1 << sample_bits` has it: a smaller sample is a part of
+    /// a larger one.
+    #[inline(always)]
+    pub fn is_sampled(self, sample_bits: u32) -> bool {
+        self.hash().checked_shr(u64::BITS - sample_bits).unwrap_or(0) == 0
     }
 }
 

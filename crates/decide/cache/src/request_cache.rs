@@ -446,7 +446,11 @@ impl<P: Policy> Cache<P> {
     /// touch its range.
     pub fn begin_trim(&self, request: &Request) -> TrimRest {
         let ids = self.indexes[self.engine.pool_of(request.tenant)].ids();
-        TrimRest::new(request, self.block_shift, ids)
+        let mut rest = TrimRest::new(request, self.block_shift, ids);
+        if rest.by_id {
+            rest.found = self.engine.looked_at(request.tenant, &rest.blocks);
+        }
+        rest
     }
 
     /// Looks at the next `max_blocks` blocks of a trim, or ids if they are fewer: those that lie
@@ -459,15 +463,12 @@ impl<P: Policy> Cache<P> {
             let found = match rest.next() {
                 None => {
                     plan.moves.push(Move::Trim);
-                    if rest.by_id {
-                        self.engine.note_trimmed(tenant, rest.blocks.clone());
-                    }
                     return true;
                 }
                 Some(Target::Number(number)) => {
                     let known = self.indexes[pool].get(BlockAddress { tenant, number });
                     if known.is_none() {
-                        self.engine.note_trimmed(tenant, number..number + 1);
+                        self.engine.note_trimmed(tenant, number);
                     }
                     known
                 }
@@ -622,7 +623,7 @@ pub struct TrimRest {
     /// What has not been looked at: numbers, or ids if these are fewer.
     rest: Range<u64>,
     by_id: bool,
-    /// Blocks of ids that were looked at.
+    /// Blocks of ids that were looked at, and those without ids whose trim is noted.
     found: BTreeSet<u64>,
 }
 

@@ -4,11 +4,10 @@
 //! et al., USENIX ATC 2017): pools, quotas and write mode are those of the cache, in proportion.
 //! Nothing that they decide is carried out. Units: blocks, accesses to sampled blocks.
 
+use crate::index::BlockAddress;
 use crate::{Cache, Engine, Plan, Quotas};
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Op, Request, TenantId, block_numbers};
-use foldhash::fast::FixedState;
-use std::hash::BuildHasher;
 
 /// Blocks of a cache in miniature, at least, unless the cache has fewer.
 const LEAST_BLOCKS: u32 = 1024;
@@ -51,7 +50,7 @@ impl PolicyTrial {
     ) -> PolicyTrial {
         let whole: u32 = (0..engine.pools()).map(|pool| engine.policy(pool).capacity()).sum();
         let sample_bits = (whole / LEAST_BLOCKS).checked_ilog2().unwrap_or(0).min(MOST_SAMPLE_BITS);
-        let quotas = in_miniature(engine, tenants, sample_bits);
+        let quotas = in_miniature(engine, sample_bits);
         let caches = [present, other].map(|make| {
             let engine = Engine::new(tenants, &quotas, engine.mode(), make);
             Cache::new(engine, block_shift)
@@ -73,7 +72,8 @@ impl PolicyTrial {
             Op::Read | Op::Write => {
                 let numbers = block_numbers(request.offset.0, request.length.0, self.block_shift);
                 for number in numbers {
-                    if self.samples(request.tenant, number) {
+                    let address = BlockAddress { tenant: request.tenant, number };
+                    if address.is_sampled(self.sample_bits) {
                         self.access(request, number);
                     }
                 }
@@ -90,14 +90,9 @@ impl PolicyTrial {
         }
     }
 
-    fn samples(&self, tenant: TenantId, number: u64) -> bool {
-        let hash = FixedState::with_seed(1).hash_one((tenant, number));
-        hash.checked_shr(u64::BITS - self.sample_bits).unwrap_or(0) == 0
-    }
-
     /// The cache is divided otherwise.
     pub fn follow(&mut self, engine: &Engine<Box<dyn Policy>>) {
-        let quotas = in_miniature(engine, self.tenants, self.sample_bits);
+        let quotas = in_miniature(engine, self.sample_bits);
         for cache in &mut self.caches {
             cache.set_quotas(&quotas, &mut self.plan);
         }
@@ -126,21 +121,17 @@ impl PolicyTrial {
 
 /// The quotas of an engine in proportion, of the same pools; each pool has a block at least, if it
 /// has any.
-fn in_miniature(engine: &Engine<Box<dyn Policy>>, tenants: usize, sample_bits: u32) -> Quotas {
+fn in_miniature(engine: &Engine<Box<dyn Policy>>, sample_bits: u32) -> Quotas {
     let blocks = |pool: usize| {
         let capacity = engine.policy(pool).capacity();
         (capacity >> sample_bits).max(capacity.min(1))
     };
-    let of: Vec<u16> =
-        (0..tenants).map(|tenant| engine.pool_of(TenantId(tenant as u16)) as u16).collect();
-    let blocks: Vec<u32> = (0..engine.pools()).map(blocks).collect();
-    match blocks[..] {
-        [all] => Quotas::Shared(all),
-        _ if of.iter().enumerate().all(|(tenant, pool)| usize::from(*pool) == tenant) => {
-            Quotas::PerTenant(blocks)
-        }
-        _ => Quotas::Pools { of, blocks },
+    let of = engine.mixed_pools();
+    if of.is_empty() && engine.is_shared() {
+        return Quotas::Shared(blocks(0));
     }
+    let blocks: Vec<u32> = (0..engine.pools()).map(blocks).collect();
+    if of.is_empty() { Quotas::PerTenant(blocks) } else { Quotas::Pools { of, blocks } }
 }
 
 #[cfg(test)]

@@ -473,6 +473,22 @@ fn agrees_by_address<P: Registered>(steps: &[Step], shared: bool) {
     assert_eq!(by_address.engine().causes(), by_id.engine().causes());
 }
 
+/// A trim of more blocks than the pool has ids takes blocks without ids out in the order of their
+/// numbers, too. In another order a block of the trim can still be in the lru of what its tenant
+/// holds when the tenant holds less, and a third one leaves that lru for it.
+#[test]
+fn a_wide_trim_takes_blocks_out_by_ascending_number() {
+    let (read, trim) = (|block| Step::Read(2, block), |block| Step::Trim(2, block));
+    let mut steps = vec![read(0), read(3), Step::Resize(0)];
+    steps.extend([7, 4, 6, 3].map(read));
+    steps.extend([Step::Resize(8), trim(2)]);
+    steps.extend([9, 0, 6].map(read));
+    agrees_by_address::<Lru>(&steps, false);
+    agrees_by_address::<Fifo>(&steps, false);
+    agrees_by_address::<S3Fifo>(&steps, false);
+    agrees_by_address::<Arc>(&steps, false);
+}
+
 proptest! {
     #[test]
     fn causes_by_address_are_those_by_id(steps in steps(2), shared: bool) {
