@@ -2961,11 +2961,11 @@ class LoadedTenant:
     # Requests of the trace that lie beyond the export, or have no bytes.
     skipped: int
     # Requests as they were sent, long ones in pieces, by kind.
-    requests: tuple[LoadedRequests, ...]
+    requests: tuple[AnsweredRequests, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadedRequests:
+class AnsweredRequests:
     """Answers to requests of one kind."""
 
     # The kind: `read`, `write`, `flush`, `trim`.
@@ -3076,31 +3076,7 @@ class RehearsedTenant:
     # Requests that went past the cache for their stream.
     cut_off_requests: int
     # Response times by kind: reads, writes, trims and flushes, as far as there were some.
-    responses: tuple[RehearsedResponses, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RehearsedResponses:
-    """Response times of one kind of request, from its arrival to its answer."""
-
-    # `read`, `write`, `trim` or `flush`.
-    kind: str
-    # Requests that were answered.
-    count: int
-    # Bytes that they asked for.
-    bytes: int
-    # Those that were answered with an error.
-    errors: int
-    # The mean.
-    mean_us: float
-    # The median.
-    p50_us: float
-    # The time that 99 of 100 do not exceed.
-    p99_us: float
-    # The time that 999 of 1,000 do not exceed.
-    p999_us: float
-    # The longest.
-    max_us: float
+    responses: tuple[AnsweredRequests, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,7 @@ def test_hits_of_all_blocks_are_those_of_the_server(recorded: Recorded) -> None:
 def test_what_cannot_be_explained_is_refused(recorded: Recorded, command: Command) -> None:
     for block, expected in [
         ("data", "found `data`, expected VOLUME@OFFSET"),
-        ("none@0", "found no volume `none`, expected one of data, more"),
+        ("none@0", "found the volume `none`, expected the name of a `[[tenant]]` of"),
     ]:
         refused = command("explain", recorded.url, block)
         assert refused.status == 2

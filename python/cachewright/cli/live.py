@@ -17,13 +17,13 @@ from cyclopts.validators import Number
 from cachewright import words
 from cachewright._native import RunError
 from cachewright.answers import (
+    AnsweredRequests,
     CachedBlock,
     CachedVolume,
     CalibratedDevice,
     LiveChangeAnswer,
     LiveCheckAnswer,
     LiveDumpAnswer,
-    LoadedRequests,
     LoadedTenant,
     ReadTimes,
 )
@@ -304,7 +304,7 @@ def load(
     elif how.csv:
         output.print_csv({"tenant": tenant.name, **vars(one)} for tenant, one in rows)
     else:
-        columns: list[Column[tuple[LoadedTenant, LoadedRequests]]] = [
+        columns: list[Column[tuple[LoadedTenant, AnsweredRequests]]] = [
             Column("tenant", lambda row: row[0].name),
             Column("kind", lambda row: row[1].kind),
             Column("requests", lambda row: row[1].count, words.count),

@@ -334,12 +334,12 @@ pub struct LoadedTenant {
     /// Requests of the trace that lie beyond the export, or have no bytes.
     pub skipped: u64,
     /// Requests as they were sent, long ones in pieces, by kind.
-    pub requests: Vec<LoadedRequests>,
+    pub requests: Vec<AnsweredRequests>,
 }
 
 /// Answers to requests of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadedRequests {
+pub struct AnsweredRequests {
     /// The kind: `read`, `write`, `flush`, `trim`.
     pub kind: String,
     /// Requests.

@@ -5,6 +5,7 @@
 //! thousandth; seconds of virtual time.
 
 use crate::document::Written;
+use crate::live::AnsweredRequests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,30 +95,7 @@ pub struct RehearsedTenant {
     /// Requests that went past the cache for their stream.
     pub cut_off_requests: u64,
     /// Response times by kind: reads, writes, trims and flushes, as far as there were some.
-    pub responses: Vec<RehearsedResponses>,
-}
-
-/// Response times of one kind of request, from its arrival to its answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RehearsedResponses {
-    /// `read`, `write`, `trim` or `flush`.
-    pub kind: String,
-    /// Requests that were answered.
-    pub count: u64,
-    /// Bytes that they asked for.
-    pub bytes: u64,
-    /// Those that were answered with an error.
-    pub errors: u64,
-    /// The mean.
-    pub mean_us: f64,
-    /// The median.
-    pub p50_us: f64,
-    /// The time that 99 of 100 do not exceed.
-    pub p99_us: f64,
-    /// The time that 999 of 1,000 do not exceed.
-    pub p999_us: f64,
-    /// The longest.
-    pub max_us: f64,
+    pub responses: Vec<AnsweredRequests>,
 }
 
 /// The log of a rehearsal.

@@ -225,16 +225,6 @@ pub struct PushedOut {
 }
 
 impl MissedBlocks {
-    /// All misses.
-    pub fn total(&self) -> u64 {
-        self.explained() + self.unexplained
-    }
-
-    /// Misses whose cause is known.
-    pub fn explained(&self) -> u64 {
-        self.by_cause().iter().map(|(_, misses)| misses).sum()
-    }
-
     /// Misses by the word of their cause.
     pub fn by_cause(&self) -> [(&'static str, u64); 10] {
         [

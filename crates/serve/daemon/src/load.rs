@@ -10,7 +10,7 @@ use cachewright_live::front::{ExportMeter, RequestKind};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_result::document::Written;
-use cachewright_result::live::{LoadAnswer, LoadedRequests, LoadedTenant};
+use cachewright_result::live::{AnsweredRequests, LoadAnswer, LoadedTenant};
 use cachewright_stack::{ListenAddress, TenantSpec, without_trace};
 use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::Op;
@@ -181,7 +181,7 @@ impl Sender<'_> {
             let meter = self.meter.kind(kind);
             let found = &meter.latencies;
             let us = |share: f64| found.quantile_ns(share) as f64 / NS_PER_US;
-            (found.count() > 0).then(|| LoadedRequests {
+            (found.count() > 0).then(|| AnsweredRequests {
                 kind: kind.word().to_owned(),
                 count: found.count(),
                 bytes: meter.bytes,

@@ -30,9 +30,9 @@ use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{FileId, Io, IoOp, Token};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, OpenSet, cut_sizes, format, open, read_log};
+use cachewright_result::live::AnsweredRequests;
 use cachewright_result::rehearsal::{
-    RehearsedCase, RehearsedDevice, RehearsedKill, RehearsedLog, RehearsedResponses,
-    RehearsedTenant, VerifiedContent,
+    RehearsedCase, RehearsedDevice, RehearsedKill, RehearsedLog, RehearsedTenant, VerifiedContent,
 };
 use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, TenantId, Value};
@@ -538,10 +538,10 @@ fn share(part_ns: u128, elapsed_ns: u64) -> f64 {
 }
 
 /// The response times of a kind; nothing where there were none.
-fn responses(kind: &str, meter: &KindMeter) -> Option<RehearsedResponses> {
+fn responses(kind: &str, meter: &KindMeter) -> Option<AnsweredRequests> {
     let found = &meter.responses;
     let us = |share: f64| found.quantile_ns(share) as f64 / NS_PER_US;
-    (found.count() > 0).then(|| RehearsedResponses {
+    (found.count() > 0).then(|| AnsweredRequests {
         kind: kind.to_owned(),
         count: found.count(),
         bytes: meter.bytes,
@@ -550,7 +550,6 @@ fn responses(kind: &str, meter: &KindMeter) -> Option<RehearsedResponses> {
         p50_us: us(0.5),
         p99_us: us(0.99),
         p999_us: us(0.999),
-        max_us: found.max_ns() as f64 / NS_PER_US,
     })
 }
 
