@@ -22,9 +22,8 @@ const OF_CACHE: [&str; 9] = [
 ];
 /// Keys of `[replay]` that decide.
 const OF_REPLAY: [&str; 3] = ["interval", "hit_time", "miss_time"];
-/// Keys of a tenant that decide.
-const OF_TENANT: [&str; 8] = [
-    "name",
+/// Keys of a tenant by which the cache is divided; they decide, and so does its name.
+pub const DIVIDING: [&str; 7] = [
     "weight",
     "schedule",
     "sensitive",
@@ -86,7 +85,9 @@ impl<M: MachineTables> Stack<M> {
         for (name, entry) in &tables {
             let ResolvedEntry::List(tenants) = entry else { continue };
             for (number, tenant) in tenants.iter().enumerate() {
-                found.extend(values(tenant, &format!("{name}[{}]", number + 1), &OF_TENANT));
+                let name = format!("{name}[{}]", number + 1);
+                found.extend(values(tenant, &name, &["name"]));
+                found.extend(values(tenant, &name, &DIVIDING));
             }
         }
         Ok(found)

@@ -7,6 +7,7 @@ use crate::division::LiveModels;
 use crate::error::LiveError;
 use crate::history::Ahead;
 use crate::plan::LivePlan;
+use cachewright_stack::deciding::DIVIDING;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
 use std::rc::Rc;
@@ -41,17 +42,6 @@ const OF_FLASH: [&str; 2] = ["separation", "reclaim"];
 const OF_REPLAY: [&str; 4] = ["interval", "hit_time", "miss_time", "profile_share"];
 /// Keys of a tenant that stay as long as it is served.
 const FIXED: [&str; 4] = ["backing", "export", "read_only", "channels"];
-/// Keys of a tenant by which the cache is divided.
-const DIVIDING: [&str; 7] = [
-    "weight",
-    "schedule",
-    "sensitive",
-    "goal_hit_ratio",
-    "goal_latency",
-    "goal_response",
-    "goal_p99",
-];
-
 /// Keys of a tenant that say what its history is, where one is wanted.
 const OF_HISTORY: [&str; 13] = [
     "history",
@@ -144,6 +134,26 @@ impl Changes {
         changes.tries |= !changes.added.is_empty();
         changes.check_layout()?;
         Ok(changes)
+    }
+
+    /// The policy of `before` decides again, and all else stays.
+    pub fn back_to_policy(plan: &LivePlan, before: &LivePlan) -> Changes {
+        let plan = plan.clone().with_policy_of(before);
+        // Histories would have to be read again; what is divided by them does not depend on it.
+        let divides = plan.divisions_head().is_some() && plan.wanted.is_none();
+        let ahead = vec![Ahead::default(); plan.volumes.len()];
+        Changes {
+            plan,
+            added: Vec::new(),
+            removed: Vec::new(),
+            divides,
+            replaces: true,
+            tries: false,
+            learns: false,
+            cuts_off: false,
+            samples: true,
+            ahead,
+        }
     }
 
     /// Brings the tenants of the new stack into the order of their numbers. Returns whether the

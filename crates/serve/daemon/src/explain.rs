@@ -39,11 +39,7 @@ pub fn explain(
     if recordings.is_empty() {
         return Err(plan.refuse("found no recording, expected one or more"));
     }
-    let names = || plan.volumes.iter().map(|volume| volume.name.as_str());
-    let tenant = names().position(|name| name == volume).ok_or_else(|| {
-        let known: Vec<&str> = names().collect();
-        plan.refuse(format!("found no volume `{volume}`, expected one of {}", known.join(", ")))
-    })?;
+    let tenant = plan.tenant_named(volume).map_err(LiveError::Refused)?;
     let mut block = ExplainedBlock::new(plan, tenant, offset_bytes)?;
     let mut begin_ns = 0;
     for (place, path) in recordings.iter().enumerate() {
@@ -54,7 +50,7 @@ pub fn explain(
         }
         let mut recording = Recorded::open(path, plan)?;
         block.begin(place, begin_ns, recording.has_divisions);
-        while let Some(request) = recording.next()? {
+        while let Some(request) = recording.next(plan)? {
             let time = Nanos(begin_ns.saturating_add(request.time.0));
             while let Some(row) = recording.division_before(request.time) {
                 block.divide(begin_ns.saturating_add(row.time_ns), row.quotas);
@@ -78,9 +74,8 @@ struct Recorded {
     reader: Box<dyn cachewright_trace::TraceReader>,
     batch: Batch,
     read: usize,
-    /// The tenant of each volume; nothing for one that the stack does not have.
-    tenants: Vec<Option<TenantId>>,
-    names: Vec<String>,
+    /// The tenant of each volume.
+    tenants: Vec<TenantId>,
     has_divisions: bool,
     divisions: VecDeque<DivisionRow>,
 }
@@ -107,7 +102,6 @@ impl Recorded {
             }
             divisions = found.rows.into();
         }
-        let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
         let (batch, tenants) = (Batch::default(), Vec::new());
         Ok(Recorded {
             path: path.to_owned(),
@@ -115,7 +109,6 @@ impl Recorded {
             batch,
             read: 0,
             tenants,
-            names,
             has_divisions,
             divisions,
         })
@@ -123,7 +116,7 @@ impl Recorded {
 
     /// The next request; nothing at the end. Errors: it cannot be read on, or its volume is none of
     /// the stack's.
-    fn next(&mut self) -> Result<Option<Request>, LiveError> {
+    fn next(&mut self, plan: &LivePlan) -> Result<Option<Request>, LiveError> {
         if self.read == self.batch.len() {
             self.batch.clear();
             self.read = 0;
@@ -131,22 +124,16 @@ impl Recorded {
             if found.map_err(|error| LiveError::Refused(error.to_string()))? == 0 {
                 return Ok(None);
             }
-            let place = |volume: &String| self.names.iter().position(|name| name == volume);
-            let tenant = |volume: &String| place(volume).map(|place| TenantId(place as u16));
-            self.tenants = self.reader.volumes().iter().map(tenant).collect();
+            for name in &self.reader.volumes()[self.tenants.len()..] {
+                let tenant = plan.tenant_named(name).map_err(|error| {
+                    LiveError::Refused(format!("{}: {error}", self.path.display()))
+                })?;
+                self.tenants.push(TenantId(tenant as u16));
+            }
         }
         let at = self.read;
         self.read += 1;
-        let volume = self.batch.volume[at] as usize;
-        let tenant = self.tenants.get(volume).copied().flatten().ok_or_else(|| {
-            let found = self.reader.volumes().get(volume).cloned().unwrap_or_default();
-            LiveError::Refused(format!(
-                "{}: found requests of the volume `{found}`, expected the volumes of the stack \
-                 file: {}",
-                self.path.display(),
-                self.names.join(", ")
-            ))
-        })?;
+        let tenant = self.tenants[self.batch.volume[at] as usize];
         Ok(Some(Request {
             time: Nanos(self.batch.time_ns[at]),
             offset: Bytes(self.batch.offset_bytes[at]),
@@ -573,7 +560,12 @@ mod tests {
         };
         assert!(error(&[], "a").contains("found no recording, expected one or more"));
         let text = error(std::slice::from_ref(&missing), "c");
-        assert!(text.contains("found no volume `c`, expected one of a, b"), "{text}");
+        assert!(
+            text.contains(
+                "found the volume `c`, expected the name of a `[[tenant]]` of stack.toml"
+            ),
+            "{text}"
+        );
         assert!(error(&[missing], "a").contains("none.parquet"));
     }
 }

@@ -31,7 +31,7 @@ use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
 use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
 use cachewright_trace::DivisionsHead;
-use cachewright_types::{Bytes, Seed, Value};
+use cachewright_types::{Bytes, Seed, Value, nearest};
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -139,6 +139,19 @@ impl LivePlan {
     /// A refusal of the stack file.
     pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> LiveError {
         LiveError::stack(&self.stack.origin, message)
+    }
+
+    /// The number of the tenant of this name. Errors: there is none, in words.
+    pub fn tenant_named(&self, name: &str) -> Result<usize, String> {
+        let names = || self.volumes.iter().map(|volume| volume.name.as_str());
+        names().position(|own| own == name).ok_or_else(|| {
+            let near = nearest(name, names()).map(|near| format!("; nearest is `{near}`"));
+            format!(
+                "found the volume `{name}`, expected the name of a `[[tenant]]` of {}{}",
+                self.origin().display(),
+                near.unwrap_or_default()
+            )
+        })
     }
 
     /// The path of the stack file.

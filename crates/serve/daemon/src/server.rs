@@ -371,39 +371,26 @@ impl Server {
 
     /// What comes of the trial of a policy that has taken another one's place, when it is over.
     fn judge_policy(&mut self) -> Vec<OperatorLine> {
-        let trial = self.trial.as_mut();
         let [present, ..] = self.plan.schemes();
-        let judged = trial.and_then(|trial| trial.judge(&self.service.blocks, present));
-        let mut lines = Vec::new();
-        match judged {
-            None => return lines,
-            Some(Judgement::Stays(line)) => lines.push(line),
+        let judged =
+            self.trial.as_ref().and_then(|trial| trial.judge(&self.service.blocks, present));
+        let (mut lines, back) = match judged {
+            None => return Vec::new(),
+            Some(Judgement::Stays(line)) => (vec![line], Ok(Vec::new())),
             Some(Judgement::Returns(before, line)) => {
-                lines.push(line);
-                lines.extend(self.return_to(&before));
+                let changes = Changes::back_to_policy(&self.plan, &before);
+                (vec![line], self.carry_out(changes))
             }
-        }
-        match RunningTrial::begin(&self.plan, &mut self.service.blocks, self.io.now_ns()) {
-            Ok(trial) => self.trial = trial,
+        };
+        let (blocks, now_ns) = (&mut self.service.blocks, self.io.now_ns());
+        let trial = RunningTrial::begin(&self.plan, blocks, now_ns);
+        match back.and_then(|back| Ok((back, trial?))) {
+            Ok((back, trial)) => {
+                self.trial = trial;
+                lines.extend(back.into_iter().map(OperatorLine::info));
+            }
             Err(error) => lines.push(OperatorLine::warning(error.to_string())),
         }
-        lines
-    }
-
-    /// Lets the policy of a plan before decide again.
-    fn return_to(&mut self, before: &LivePlan) -> Vec<OperatorLine> {
-        let blocks = &mut self.service.blocks;
-        let (again, lines) = self.recorder.set_aside(&mut self.io, blocks);
-        let mut lines: Vec<OperatorLine> = lines.into_iter().map(OperatorLine::info).collect();
-        self.plan = self.plan.clone().with_policy_of(before);
-        lines.push(OperatorLine::info(self.replace_policies()));
-        self.roll();
-        let blocks = &mut self.service.blocks;
-        let begun = again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks));
-        lines.extend(begun.map(OperatorLine::info));
-        let sizes: Vec<u64> = self.tenants.volumes().iter().map(|volume| volume.bytes).collect();
-        let members = self.tenants.members();
-        self.status.iter_mut().for_each(|status| status.follow(&self.plan, &sizes, members));
         lines
     }
 
@@ -460,7 +447,12 @@ impl Server {
     /// are told. Errors: the stack changes what a server takes at its start only, or something
     /// stands in its way: nothing has changed then.
     fn reload(&mut self, plan: LivePlan, ahead: Vec<Ahead>) -> Result<Vec<String>, LiveError> {
-        let changes = Changes::between(&self.plan, plan, ahead, self.tenants.members())?;
+        self.carry_out(Changes::between(&self.plan, plan, ahead, self.tenants.members())?)
+    }
+
+    /// Changes what is served and how it is decided; returns what operators are told. Errors: as of
+    /// [`Server::reload`].
+    fn carry_out(&mut self, changes: Changes) -> Result<Vec<String>, LiveError> {
         changes.plan.goals()?;
         let disks = disk_listeners(&changes.plan, changes.added.iter().copied())?;
         if self.service.blocks.log_failure().is_some() {
@@ -510,7 +502,7 @@ impl Server {
             let (blocks, now_ns) = (&mut self.service.blocks, self.io.now_ns());
             self.trial = match replaces {
                 true => Some(RunningTrial::of_policy_before(&self.plan, before, blocks, now_ns)),
-                false => RunningTrial::begin(&self.plan, blocks, now_ns)?,
+                false => RunningTrial::begin_again(self.trial.take(), &self.plan, blocks, now_ns)?,
             };
             let trial = self.plan.serve.trial.as_ref().filter(|_| !replaces);
             lines.extend(trial.map(|name| format!("trial: {name}, on a sample of the blocks")));

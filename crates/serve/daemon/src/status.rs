@@ -610,9 +610,9 @@ impl Promise {
             return GoalStatus { bound_by, ..judged };
         };
         let accesses = counted.blocks.reads + counted.blocks.writes;
-        let hopeless = misses.first_use + misses.trimmed + misses.lost;
+        let unavoidable = misses.first_use + misses.trimmed + misses.lost;
         let allowed = (1.0 - wanted) * accesses as f64;
-        if hopeless as f64 > allowed {
+        if unavoidable as f64 > allowed {
             return GoalStatus { bound_by: Some("first use".to_owned()), ..judged };
         }
         let needs_bytes = curve.and_then(|curve| least_bytes(curve, 1.0 - wanted));

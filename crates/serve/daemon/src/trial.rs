@@ -9,8 +9,10 @@ use crate::operator::OperatorLine;
 use crate::plan::LivePlan;
 use cachewright_cache::{PolicyTrial, TrialCounts};
 use cachewright_live::blocks::BlockServer;
-use cachewright_policy::registry::PolicyMaker;
+use cachewright_policy::registry::{PolicyMaker, maker as maker_of};
+use cachewright_policy::{Need, Policy};
 use cachewright_result::status::TrialStatus;
+use cachewright_types::registry::check_needs;
 
 /// A new policy stays if it hits at most so much less than the old one, as a share of accesses: as
 /// 10,000 sampled accesses can tell from chance.
@@ -47,14 +49,9 @@ pub(crate) fn maker(plan: &LivePlan) -> Result<Option<PolicyMaker>, LiveError> {
     let Some(name) = &plan.serve.trial else { return Ok(None) };
     let refuse = |error: String| plan.refuse(format!("`serve.trial`: {error}"));
     let entry = cachewright_policy::entry(name).map_err(|error| refuse(error.to_string()))?;
-    let is_fed = |need: &cachewright_policy::Need| *need == cachewright_policy::Need::Requests;
-    if !entry.needs.iter().all(is_fed) {
-        return Err(refuse(format!(
-            "found `{name}`, expected a policy that needs neither a model nor the future"
-        )));
-    }
-    let made = cachewright_policy::registry::maker(name, &[]);
-    made.map(Some).map_err(|error| refuse(error.to_string()))
+    let remedy = |need| (need != Need::Requests).then(|| "another policy on trial".to_owned());
+    check_needs("policy", entry, remedy).map_err(|error| refuse(error.to_string()))?;
+    maker_of(name, &[]).map(Some).map_err(|error| refuse(error.to_string()))
 }
 
 impl RunningTrial {
@@ -88,9 +85,25 @@ impl RunningTrial {
         RunningTrial { tried: Tried::Before { plan: Box::new(before), misses }, begun_ns: now_ns }
     }
 
+    /// The trial begins again, because the stack or its tenants have changed: that of a policy
+    /// before with the same one, and else that which the stack asks for. Errors: as of [`maker`].
+    pub(crate) fn begin_again(
+        trial: Option<RunningTrial>,
+        plan: &LivePlan,
+        blocks: &mut BlockServer,
+        now_ns: u64,
+    ) -> Result<Option<RunningTrial>, LiveError> {
+        match trial.map(|trial| trial.tried) {
+            Some(Tried::Before { plan: before, .. }) => {
+                Ok(Some(RunningTrial::of_policy_before(plan, *before, blocks, now_ns)))
+            }
+            _ => RunningTrial::begin(plan, blocks, now_ns),
+        }
+    }
+
     /// What is to become of a policy that has taken another one's place, when that is known. The
     /// trial is over then.
-    pub(crate) fn judge(&mut self, blocks: &BlockServer, present: &str) -> Option<Judgement> {
+    pub(crate) fn judge(&self, blocks: &BlockServer, present: &str) -> Option<Judgement> {
         let Tried::Before { plan, misses } = &self.tried else { return None };
         let (counts, _) = blocks.trial()?;
         let TrialCounts { accesses, present_hits, trial_hits } = counts;
@@ -140,7 +153,7 @@ impl RunningTrial {
 fn trial(
     plan: &LivePlan,
     blocks: &BlockServer,
-    other: &mut dyn FnMut(usize, u32) -> Box<dyn cachewright_policy::Policy>,
+    other: &mut dyn FnMut(usize, u32) -> Box<dyn Policy>,
 ) -> PolicyTrial {
     let shift = plan.block_bytes().trailing_zeros();
     let cache = blocks.cache();

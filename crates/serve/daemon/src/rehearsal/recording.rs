@@ -10,7 +10,7 @@ use cachewright_trace::merge::EarlyEnd;
 use cachewright_trace::{
     Batch, MergedRequests, OpenOptions, TenantInput, TraceError, WorkloadBatch, recordings_in,
 };
-use cachewright_types::{Bytes, Nanos, Request, TenantId, nearest};
+use cachewright_types::{Bytes, Nanos, Request, TenantId};
 use std::path::{Path, PathBuf};
 
 /// Requests read at a time.
@@ -66,15 +66,7 @@ impl Recording {
             return Ok(Recording { path, volumes });
         }
         for (name, end_bytes) in found.iter().zip(ends) {
-            let Some(tenant) = names.iter().position(|own| own == name) else {
-                let near = nearest(name, names.iter().copied());
-                let near = near.map(|near| format!("; nearest is `{near}`")).unwrap_or_default();
-                let message = format!(
-                    "found the volume `{name}`, expected the name of a `[[tenant]]` of {}{near}",
-                    plan.origin().display()
-                );
-                return Err(refuse(&path, message));
-            };
+            let tenant = plan.tenant_named(name).map_err(|error| refuse(&path, error))?;
             volumes[tenant] = Some(RecordedVolume { name: Some(name.clone()), end_bytes });
         }
         match volumes.iter().any(Option::is_some) {

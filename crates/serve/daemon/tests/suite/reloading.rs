@@ -4,7 +4,7 @@ use crate::monitored::get;
 use crate::setup::{BLOCK, Guest, MIB, STACK, engines, formatted, pattern};
 use cachewright_daemon::LivePlan;
 use cachewright_result::status::LiveStatus;
-use cachewright_types::Bytes;
+use cachewright_types::{Bytes, Seed};
 use std::fs::File;
 use std::path::Path;
 
@@ -170,6 +170,35 @@ fn another_policy_takes_over_without_a_restart_and_all_content_stays() {
     running.stop();
 }
 
+/// A hot set and a scan that never hits, of a tenant with a quota of 512 blocks: s3-fifo keeps what
+/// is hot, lru half of it.
+#[test]
+fn the_policy_before_decides_again_if_it_would_hit_more() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
+    assert!(running.reload(&STACK.replace("\"s3-fifo\"", "\"lru\"")).contains("lru decides"));
+    // A trial that is asked for meanwhile has to wait.
+    let with_trial = with_serve("trial = \"arc\"").replace("\"s3-fifo\"", "\"lru\"");
+    running.reload(&with_trial);
+    assert!(status().trial.unwrap().was_replaced);
+    let mut guest = running.connect("a");
+    let mut rng = Seed(4).rng();
+    for turn in 0..12_000 {
+        let block = if turn % 2 == 0 { rng.below(300) } else { 300 + turn / 2 % 1700 };
+        guest.read(block * BLOCK, BLOCK);
+    }
+    let said = running.next_line();
+    assert!(said.starts_with("policy: of ") && said.contains("s3-fifo decides again"), "{said}");
+    assert!(running.next_line().starts_with("cache: s3-fifo decides from now on"));
+    let found = status();
+    assert_eq!(found.policy, "s3-fifo");
+    let trial = found.trial.unwrap();
+    assert_eq!((trial.policy.as_str(), trial.was_replaced), ("arc", false), "its turn now");
+    running.stop();
+}
+
 #[test]
 fn a_policy_is_tried_beside_the_one_that_decides() {
     let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
@@ -199,7 +228,7 @@ fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
             STACK.replace("\"s3-fifo\"", "\"none\""),
             "`cache.policy`: found policy `none`, expected one of",
         ),
-        (with_serve("trial = \"belady\""), "`serve.trial`: found `belady`, expected a policy"),
+        (with_serve("trial = \"belady\""), "`serve.trial`: policy `belady` needs"),
         (STACK.replace("\"static\"", "\"shared\""), "`cache.partition`: found `shared`"),
         (STACK.replace("\"256KiB\"", "\"512KiB\""), "`serve.segment`: found `512KiB`"),
         (STACK.replace("\"a.img\"", "\"b.img\""), "`tenant[1].backing`: found `b.img`"),
