@@ -1,6 +1,7 @@
 //! A replay that continues from the state of a warm server decides as the server did: counts and
 //! quotas are those that the server had from any moment of the recording on.
 
+use crate::product::{partitions, policies};
 use crate::recording::{SIMULATED_NS, Served, assert_alike, plan_of, simulated_files, stack};
 use crate::served::{Case, Clients, Facts, counts, names, open_server, quotas};
 use cachewright_cache::WriteMode;
@@ -8,7 +9,6 @@ use cachewright_experiment::{ExperimentError, RunOptions, run};
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
 use cachewright_partition::Need as PartitionNeed;
-use cachewright_policy::Need;
 use cachewright_trace::{RecordedState, state_path};
 use cachewright_types::measure::Counts;
 use serde_json::Value;
@@ -93,26 +93,12 @@ fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
     }
 }
 
-/// Policies that need nothing that only a replay has.
-fn policies() -> Vec<&'static str> {
-    let missing = [Need::Future, Need::Benefit, Need::Model, Need::Code];
-    let entries = cachewright_policy::entries().into_iter();
-    let blind = entries.filter(|entry| !entry.needs.iter().any(|need| missing.contains(need)));
-    blind.map(|entry| entry.name).collect()
-}
-
 /// Partitioners that divide by what a recording has.
-fn partitions() -> Vec<&'static str> {
-    let missing = [
-        PartitionNeed::Model,
-        PartitionNeed::JointModel,
-        PartitionNeed::Future,
-        PartitionNeed::Channels,
-        PartitionNeed::Prices,
-    ];
-    let entries = cachewright_partition::entries().into_iter();
-    let simple = entries.filter(|entry| !entry.needs.iter().any(|need| missing.contains(need)));
-    simple.map(|entry| entry.name).collect()
+fn unpriced_partitions() -> Vec<&'static str> {
+    let is_priced = |name: &&str| {
+        cachewright_partition::entry(name).unwrap().needs.contains(&PartitionNeed::Prices)
+    };
+    partitions().into_iter().filter(|name| !is_priced(name)).collect()
 }
 
 #[test]
@@ -127,7 +113,7 @@ fn every_policy_continues_where_the_server_was() {
 
 #[test]
 fn every_partitioner_continues_where_the_server_was() {
-    for (seed, partition) in (100..).zip(partitions()) {
+    for (seed, partition) in (100..).zip(unpriced_partitions()) {
         for policy in ["lru", "arc", "duel-x"] {
             let folder = tempfile::tempdir().unwrap();
             check(&case(policy, partition, seed), &folder.path().join("served.parquet"));

@@ -17,7 +17,7 @@ use cachewright_types::Seed;
 use cachewright_types::measure::Counts;
 
 /// Policies that need nothing that only a replay has.
-fn policies() -> Vec<&'static str> {
+pub fn policies() -> Vec<&'static str> {
     let missing = [Need::Future, Need::Benefit, Need::Model, Need::Code];
     let entries = cachewright_policy::entries().into_iter();
     let blind = entries.filter(|entry| !entry.needs.iter().any(|need| missing.contains(need)));
@@ -25,7 +25,7 @@ fn policies() -> Vec<&'static str> {
 }
 
 /// Partitioners that need no models, no future and no channels of a drive.
-fn partitions() -> Vec<&'static str> {
+pub fn partitions() -> Vec<&'static str> {
     let missing = [
         PartitionNeed::Model,
         PartitionNeed::JointModel,

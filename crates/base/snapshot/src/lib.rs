@@ -1,9 +1,9 @@
 //! What decides, as bytes: written at one moment, and continued from later.
 //!
 //! For: policies, partitioners, meters, and caches of them. A snapshot is restored *into* what was
-//! made from the same settings and models: it has neither, and whoever keeps it keeps a digest of
-//! them beside it. Continuing from it decides as what was saved would have; so it has all that any
-//! later decision depends on, floating-point numbers bit by bit and generators included.
+//! made from the same settings and models: it has neither, and a digest of them is to be kept
+//! beside it. Continuing from it decides as what was saved would have; so it has all that any later
+//! decision depends on, floating-point numbers bit by bit and generators included.
 //!
 //! The bytes: fields in the order of their declaration, without names or padding. Numbers are
 //! little-endian in their own width (`usize` as 64 bits), `bool` and the variant of an `Option` one
