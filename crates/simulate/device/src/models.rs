@@ -4,7 +4,10 @@
 
 use crate::device::AnyDevice;
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
-use crate::served::{FixedLatency, FixedSettings, Null, NullSettings, Ram, RamSettings};
+use crate::served::{
+    FixedLatency, FixedSettings, MeasuredLatency, MeasuredSettings, Null, NullSettings, Ram,
+    RamSettings,
+};
 use crate::ssd::presets::under;
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
 use cachewright_types::declare::Declared;
@@ -67,7 +70,7 @@ macro_rules! model {
 }
 
 /// Every model and preset, in the order of tables.
-pub static MODELS: [DeviceModel; 12] = [
+pub static MODELS: [DeviceModel; 13] = [
     model!(
         "hdd-7200-2tb",
         "a 2 TB disk of 7,200 revolutions per minute",
@@ -92,6 +95,14 @@ pub static MODELS: [DeviceModel; 12] = [
         &[],
         FixedSettings,
         FixedLatency
+    ),
+    model!(
+        "measured-latency",
+        "times that were measured per read, write and flush, so many at once",
+        "`cachewrightd calibrate`",
+        &[],
+        MeasuredSettings,
+        MeasuredLatency
     ),
     model!("null", "takes no time", "none", &[], NullSettings, Null),
     drive(&PRESETS[0]),

@@ -1,5 +1,5 @@
 //! Devices whose every command takes a time known when it is submitted: memory, fixed latency,
-//! none.
+//! measured latency, none.
 //!
 //! Commands wait in one queue before servers in parallel, first come, first served. With one server
 //! this is the queue of theory: Poisson arrivals and equal times wait as M/D/1 does. A command to
@@ -8,9 +8,12 @@
 
 use crate::device::{Command, Completion, Device, Spent, SpentPart};
 use crate::report::{Energy, Report};
-use cachewright_types::{Bytes, Nanos, Op, SettingError, declare};
+use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, SettingError, Value, declare};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Draws the times of devices whose times vary.
+const SERVICE_SEED: Seed = Seed(1);
 
 /// What tells one such device from another.
 pub trait Service: Clone {
@@ -20,8 +23,16 @@ pub trait Service: Clone {
     fn servers(&self) -> u32;
     /// Bytes that can be addressed.
     fn capacity(&self) -> Bytes;
-    /// The time of a read or write once it is its turn.
-    fn service_ns(&self, command: &Command) -> u64;
+    /// The time of a read or write once it is its turn; devices whose times vary draw it.
+    fn service_ns(&self, command: &Command, rng: &mut Rng) -> u64;
+    /// The same of a flush.
+    fn flush_ns(&self, _rng: &mut Rng) -> u64 {
+        0
+    }
+    /// Errors: settings that no device has.
+    fn check(&self) -> Result<(), SettingError> {
+        Ok(())
+    }
     /// What was spent after `elapsed_ns` on what was done.
     fn energy(&self, done: &ServedWork, elapsed_ns: u64) -> Energy;
 }
@@ -49,25 +60,29 @@ pub struct Served<S> {
     endings: BinaryHeap<CommandEnd>,
     count: u64,
     done: ServedWork,
+    rng: Rng,
 }
 
 impl<S: Service> Served<S> {
-    /// An idle device. Errors: none today.
+    /// An idle device. Errors: as of [`Service::check`].
     pub fn new(service: &S) -> Result<Served<S>, SettingError> {
+        service.check()?;
+        let rng = SERVICE_SEED.rng();
         let free_ns = (0..service.servers().max(1)).map(|_| Reverse(0)).collect();
         let (endings, done) = (BinaryHeap::new(), ServedWork::default());
-        Ok(Served { service: service.clone(), free_ns, endings, count: 0, done })
+        Ok(Served { service: service.clone(), free_ns, endings, count: 0, done, rng })
     }
 
-    /// The time of a command in service; trims and flushes take none.
+    /// The time of a command in service; trims take none.
     fn service_ns(&mut self, command: &Command) -> u64 {
         match command.op {
             Op::Read => self.done.reads += 1,
             Op::Write => self.done.writes += 1,
-            Op::Trim | Op::Flush => return 0,
+            Op::Trim => return 0,
+            Op::Flush => return self.service.flush_ns(&mut self.rng),
         }
         self.done.bytes += command.length.0;
-        self.service.service_ns(command)
+        self.service.service_ns(command, &mut self.rng)
     }
 }
 
@@ -161,7 +176,7 @@ impl Service for RamSettings {
         self.capacity
     }
 
-    fn service_ns(&self, command: &Command) -> u64 {
+    fn service_ns(&self, command: &Command, _rng: &mut Rng) -> u64 {
         let transfer_ns = command.length.0 as f64 * 1e3 / self.channel_mb_per_s;
         self.latency.0 + transfer_ns.round() as u64
     }
@@ -214,7 +229,7 @@ impl Service for FixedSettings {
         self.capacity
     }
 
-    fn service_ns(&self, command: &Command) -> u64 {
+    fn service_ns(&self, command: &Command, _rng: &mut Rng) -> u64 {
         if command.op == Op::Read { self.read.0 } else { self.write.0 }
     }
 
@@ -224,6 +239,135 @@ impl Service for FixedSettings {
         energy.spend("reads", self.read_energy * 1e-6, done.reads);
         energy.spend("writes", self.write_energy * 1e-6, done.writes);
         energy
+    }
+}
+
+/// So many of 100 commands take no longer than the times of [`MeasuredSettings`], in their order.
+pub const MEASURED_SHARES: [f64; 10] = [0.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0];
+/// The length of commands whose times were measured.
+const MEASURED_BYTES: u64 = 4096;
+
+declare! {
+    /// A device whose times were measured; the defaults are those of fixed latency.
+    pub struct MeasuredSettings {
+        "device" {
+            /// bytes that can be addressed
+            capacity: Bytes = Bytes(1_099_511_627_776), "bytes", 1 ..= 1e15;
+                "as large as wanted";
+            /// times of reads of 4 KiB that 0, 5, 25, 50, 75, 90, 95, 99, 99.9 and 100 of 100 do
+            /// not exceed, or one time of all
+            read: Vec<Nanos> = vec![Nanos(100_000)], "times"; "typical of flash";
+            /// the same of writes
+            write: Vec<Nanos> = vec![Nanos(60_000)], "times";
+                "typical of flash behind a buffer";
+            /// the same of flushes
+            flush: Vec<Nanos> = vec![Nanos(0)], "times"; "with a power-loss protected buffer";
+            /// rate of what a read has beyond 4 KiB; 0 is not given
+            read_mb_per_s: f64 = 0.0, "MB/s", 0.0 ..= 10_000_000.0; "not given";
+            /// the same of writes
+            write_mb_per_s: f64 = 0.0, "MB/s", 0.0 ..= 10_000_000.0; "not given";
+            /// commands served at once
+            parallelism: u32 = 32, "commands", 1 ..= 65_536; "native command queueing of SATA";
+        }
+    }
+}
+
+/// A device whose times were measured: each command draws one.
+pub type MeasuredLatency = Served<MeasuredSettings>;
+
+impl MeasuredSettings {
+    /// The mean time of a read of 4 KiB, in nanoseconds.
+    pub fn mean_read_ns(&self) -> f64 {
+        let Some(shares) = shares(&self.read) else { return first_ns(&self.read) as f64 };
+        let spans = shares.windows(2);
+        spans.map(|span| (span[1].0 - span[0].0) / 200.0 * (span[0].1 + span[1].1)).sum()
+    }
+
+    /// The share of reads of 4 KiB that take longer than a time.
+    pub fn read_share_above(&self, time: Nanos) -> f64 {
+        let above = |ns: f64| f64::from(u8::from(ns > time.0 as f64));
+        let Some(shares) = shares(&self.read) else { return above(first_ns(&self.read) as f64) };
+        let part = |span: &[(f64, f64)]| {
+            let (from, to) = (span[0].1, span[1].1);
+            let inside = if to > from { (to - time.0 as f64) / (to - from) } else { above(to) };
+            (span[1].0 - span[0].0) / 100.0 * inside.clamp(0.0, 1.0)
+        };
+        shares.windows(2).map(part).sum()
+    }
+}
+
+/// Shares of 100 and times in nanoseconds; nothing where one time holds for all.
+fn shares(times: &[Nanos]) -> Option<Vec<(f64, f64)>> {
+    let pairs = MEASURED_SHARES.into_iter().zip(times.iter().map(|time| time.0 as f64));
+    (times.len() == MEASURED_SHARES.len()).then(|| pairs.collect())
+}
+
+fn first_ns(times: &[Nanos]) -> u64 {
+    times.first().map_or(0, |time| time.0)
+}
+
+/// Errors: a list of times under `key` that [`drawn_ns`] does not know.
+pub fn check_measured(key: &str, times: &[Nanos]) -> Result<(), SettingError> {
+    let is_list = times.len() == 1 || times.len() == MEASURED_SHARES.len();
+    if is_list && times.is_sorted() {
+        return Ok(());
+    }
+    let values = times.iter().map(|time| Value::Text(time.to_string())).collect();
+    Err(SettingError {
+        key: key.to_owned(),
+        found: format!("`{}`", Value::List(values)),
+        expected: format!(
+            "one time, or {} times none of which is shorter than the one before",
+            MEASURED_SHARES.len()
+        ),
+    })
+}
+
+/// The only time, or one between the two whose [shares](MEASURED_SHARES) lie around a random share,
+/// in proportion.
+pub fn drawn_ns(times: &[Nanos], rng: &mut Rng) -> u64 {
+    if times.len() < 2 {
+        return first_ns(times);
+    }
+    let share = 100.0 * rng.unit();
+    let above = MEASURED_SHARES.partition_point(|known| *known <= share).clamp(1, times.len() - 1);
+    let [low, high] = [above - 1, above].map(|at| (MEASURED_SHARES[at], times[at].0 as f64));
+    let part = (share - low.0) / (high.0 - low.0);
+    (low.1 + part * (high.1 - low.1)).round() as u64
+}
+
+impl Service for MeasuredSettings {
+    const PART: SpentPart = SpentPart::Transfer;
+
+    fn servers(&self) -> u32 {
+        self.parallelism
+    }
+
+    fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    fn service_ns(&self, command: &Command, rng: &mut Rng) -> u64 {
+        let (times, mb_per_s) = match command.op {
+            Op::Read => (&self.read, self.read_mb_per_s),
+            _ => (&self.write, self.write_mb_per_s),
+        };
+        let more_bytes = command.length.0.saturating_sub(MEASURED_BYTES) as f64;
+        let more_ns = if mb_per_s > 0.0 { more_bytes * 1e3 / mb_per_s } else { 0.0 };
+        drawn_ns(times, rng) + more_ns.round() as u64
+    }
+
+    fn flush_ns(&self, rng: &mut Rng) -> u64 {
+        drawn_ns(&self.flush, rng)
+    }
+
+    fn check(&self) -> Result<(), SettingError> {
+        let lists = [("read", &self.read), ("write", &self.write), ("flush", &self.flush)];
+        lists.into_iter().try_for_each(|(key, times)| check_measured(key, times))
+    }
+
+    fn energy(&self, _done: &ServedWork, _elapsed_ns: u64) -> Energy {
+        Energy::default()
     }
 }
 

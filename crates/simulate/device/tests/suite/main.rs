@@ -15,6 +15,7 @@ mod flash_decisions;
 mod flash_random;
 mod flash_theory;
 mod map_by_hand;
+mod measured;
 mod queues;
 mod sata_850_pro;
 mod ssd_closed_forms;
