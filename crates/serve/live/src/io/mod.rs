@@ -21,6 +21,7 @@ pub mod batch;
 mod buffer;
 pub mod delayed;
 pub mod executor;
+pub mod lookout;
 pub mod open;
 pub mod shared;
 pub mod sim;
