@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""A rehearsal beside the server that it rehearses.
+"""Rehearsals beside the servers that they rehearse.
 
-For: `benches/rehearsal.py [--rounds N] [--seconds S] [--rate R] [--server PATH] [--folder DIR]`,
-where PATH is a release build of `cachewrightd`. Serves the same requests N times in real time,
-from a cache device on this machine's disk and a volume whose answers come 2 ms later
-(`serve.backing_delay`), to `cachewright live load`, which sends them at the times of a trace. The
-first run is recorded. Then the recording is rehearsed on devices of fixed latency, whose times are
-those that fio finds for single reads and writes of this disk. Prints mean and 99th percentile by
-kind: the median of the live runs, their spread, and the rehearsal. Means are those of the server's
-own meters, which begin at the arrival of a request as those of a rehearsal do, and those of the
-client; percentiles are the client's. Needs fio. Must never know: how a server works. Units:
-microseconds.
+For: `benches/rehearsal.py [--rounds N] [--seconds S] [--server PATH] [--memory DIR] [--disk DIR]`,
+where PATH is a release build of `cachewrightd`. Two stacks: one on files in memory with a volume
+that answers 2 ms later, and one on files of this machine's disk. `cachewrightd calibrate` times
+each folder. Then each of six workloads is served N times in real time to `cachewright live load`,
+which sends requests at the times of a trace. The same trace is rehearsed on what was calibrated.
+Prints mean and 99th percentile by kind: the median of the live
+runs, their spread, and the rehearsal. Both count from the arrival of a request to its answer; those
+of the server are read from its status. Percentiles of kinds with fewer than 1,000 requests are left
+out; the server counts in classes an eighth apart and says the end of one, and so do these tables of
+a rehearsal. Must never know: how a server works. Units: microseconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -25,49 +26,94 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from live import ROOT, first_job, format_devices, lasting, started
+from live import ROOT, format_devices, started
 
 KINDS = ("read", "write", "flush")
-VOLUME_MIB, CACHE_MIB, DEVICE_MIB = 256, 64, 512
-DELAY_US = 2_000
+VOLUME_MIB, USED_MIB, CACHE_MIB, DEVICE_MIB = 2176, 512, 64, 512
 BLOCK = 4096
-STACK = f"""
-[cache]
-capacity = "{CACHE_MIB}MiB"
-policy = "lru"
-write = "write-back"
+LEAST_FOR_P99 = 1000
+OLTP = ROOT / "data" / "oltp.csv.zst"
 
+MONITOR = "127.0.0.1:9477"
+SERVE = f"""
 [serve]
 devices = ["cache.img"]
 listen = ["unix:s.sock"]
-monitor = "127.0.0.1:9477"
-backing_delay = "{DELAY_US}us"
-
+monitor = "{MONITOR}"
+"""
+TENANT = """
 [[tenant]]
 name = "data"
 backing = "data.img"
 trace = "load.csv"
 """
+STACKS = {
+    "memory": f"""[cache]
+capacity = "{CACHE_MIB}MiB"
+policy = "lru"
+write = "write-back"
+{SERVE}backing_delay = "2ms"
+{TENANT}""",
+    "disk": f"""[cache]
+capacity = "{CACHE_MIB}MiB"
+policy = "s3-fifo"
+write = "write-through"
+{SERVE}{TENANT}""",
+}
 
 
-def make_load(path: Path, seconds: float, rate: float) -> None:
-    """Write a trace: reads, writes and flushes that come at random, some blocks more often."""
-    chance = random.Random(1)
-    blocks = VOLUME_MIB * (1 << 20) // BLOCK
-    places = list(range(blocks))
-    chance.shuffle(places)
-    time_us, lines = 0.0, []
-    while time_us < seconds * 1e6:
-        time_us += chance.expovariate(rate) * 1e6
-        offset = places[int(blocks * chance.random() ** 4)] * BLOCK
-        draw = chance.random()
-        if draw < 0.02:
-            lines.append(f"1,F,0,0,{time_us:.0f}")
-        else:
-            lines.append(f"1,{'R' if draw < 0.7 else 'W'},{offset},{BLOCK},{time_us:.0f}")
-    path.write_text("\n".join(lines) + "\n")
+@dataclass(frozen=True)
+class Workload:
+    """Requests that come at random times, some blocks more often."""
+
+    name: str
+    rate: float
+    """Requests per second."""
+    writes: float
+    """Share of them."""
+    flushes: float
+    """Share of them."""
+    blocks: int = 1
+    """Blocks of a request."""
+
+    def lines(self, seconds: float) -> Iterator[str]:
+        """Give the lines of a trace."""
+        chance = random.Random(1)
+        places = list(range(USED_MIB * (1 << 20) // BLOCK // self.blocks))
+        chance.shuffle(places)
+        time_us, length = 0.0, BLOCK * self.blocks
+        while (time_us := time_us + chance.expovariate(self.rate) * 1e6) < seconds * 1e6:
+            offset = places[int(len(places) * chance.random() ** 4)] * length
+            draw = chance.random()
+            if draw < self.flushes:
+                yield f"1,F,0,0,{time_us:.0f}"
+            else:
+                kind = "W" if draw < self.flushes + self.writes else "R"
+                yield f"1,{kind},{offset},{length},{time_us:.0f}"
+
+
+WORKLOADS = (
+    Workload("mixed", 500, 0.3, 0.02),
+    Workload("busy", 5000, 0.3, 0.02),
+    Workload("reads", 2000, 0, 0),
+    Workload("writes", 1000, 0.95, 0.05),
+    Workload("large", 300, 0.5, 0, blocks=16),
+)
+
+
+def make_load(path: Path, name: str, seconds: float) -> None:
+    """Write the trace of a workload; `oltp` is the beginning of the bundled one."""
+    if name == "oltp":
+        slice_words = ["trace", "slice", str(OLTP), str(path), "--to", f"{seconds}s", "--force"]
+        words = [sys.executable, "-m", "cachewright", *slice_words]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        return
+    workload = next(workload for workload in WORKLOADS if workload.name == name)
+    path.write_text("\n".join(workload.lines(seconds)) + "\n")
 
 
 def make_file(path: Path, mib: int) -> None:
@@ -79,82 +125,72 @@ def make_file(path: Path, mib: int) -> None:
         os.fsync(file.fileno())
 
 
-def disk_times(path: Path, seconds: float) -> dict[str, float]:
-    """Return the mean times of single reads and writes of a file without page cache."""
-    found = {}
-    for kind in ("read", "write"):
-        words = ["fio", "--name=x", "--output-format=json", "--randrepeat=0", "--bs=4k"]
-        words += [
-            "--ioengine=io_uring",
-            "--direct=1",
-            f"--filename={path}",
-            "--iodepth=1",
-        ]
-        words += [f"--rw=rand{kind}", *lasting(seconds)]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-        part = first_job(done.stdout)[kind]
-        found[kind] = part["lat_ns"]["mean"] / 1000  # type: ignore[index]
-    return found
+@dataclass(frozen=True)
+class Found:
+    """Response times of one kind of request."""
+
+    count: int
+    mean: float
+    p99: float
 
 
-def live_run(folder: Path, server: Path, record: str) -> dict[str, dict[str, float]]:
-    """Serve the load once; returns the server's mean, and the client's mean and p99, by kind."""
+def live_run(folder: Path, server: Path) -> dict[str, Found]:
+    """Serve the load once; returns what the server counted, by kind."""
     format_devices(folder / "stack.toml")
-    words = [str(server), "--record", record, "stack.toml"]
+    words = [str(server), "stack.toml"]
     process = started(words, folder, folder / "s.sock")
     load = [sys.executable, "-m", "cachewright", "live", "load", "stack.toml"]
     load += ["--speed", "1", "--depth", "4096", "--json"]
     try:
-        done = subprocess.run(load, cwd=folder, capture_output=True, text=True, check=True)
+        subprocess.run(load, cwd=folder, stdout=subprocess.DEVNULL, check=True)
         time.sleep(0.2)  # The status is some ticks old.
-        with urllib.request.urlopen("http://127.0.0.1:9477/status") as answer:
+        with urllib.request.urlopen(f"http://{MONITOR}/status") as answer:
             served = json.load(answer)["tenants"][0]["requests"]
     finally:
         process.terminate()
         process.wait()
-    found = by_kind(json.loads(done.stdout)["tenants"][0]["requests"])
-    for one in served:
-        if one["kind"] in found:
-            found[one["kind"]]["server mean"] = one["seconds"] / one["count"] * 1e6
-    return found
+    recent = {one["kind"]: one["recent"] for one in served if one["recent"]["count"]}
+    return {
+        kind: Found(one["count"], one["mean_us"], one["p99_us"]) for kind, one in recent.items()
+    }
 
 
-def rehearsed(
-    folder: Path, server: Path, record: str, times: dict[str, float]
-) -> dict[str, dict[str, float]]:
-    """Rehearse a recording on devices that take such times."""
-
-    def device(more_us: float, parallelism: int) -> str:
-        read, write = ((times[kind] + more_us) * 1000 for kind in ("read", "write"))
-        parts = [
-            f"read={read:.0f}ns",
-            f"write={write:.0f}ns",
-            f"parallelism={parallelism}",
-        ]
-        return "fixed-latency:" + ",".join(parts)
-
-    words = [str(server), "rehearse", "stack.toml", "--json", "--recording", record]
-    # The disk serves one command at a time; delays run side by side.
-    words += ["--drive", device(0, 1), "--backing", device(DELAY_US, 1024)]
+def rehearsed(folder: Path, server: Path) -> dict[str, Found]:
+    """Rehearse the load on the times of the folder."""
+    words = [str(server), "rehearse", "stack.toml", "--json", "--recording", "load.csv"]
+    machine = "machine.toml"
+    words += ["--processor", machine, "--drive", machine, "--backing", machine]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
-    return by_kind(json.loads(done.stdout)["cases"][0]["tenants"][0]["responses"])
+    rows = json.loads(done.stdout)["cases"][0]["tenants"][0]["responses"]
+    return {
+        row["kind"]: Found(row["count"], row["mean_us"], end_of_class(row["p99_us"]))
+        for row in rows
+    }
 
 
-def by_kind(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Return mean and 99th percentile by kind."""
-    return {str(row["kind"]): {"mean": row["mean_us"], "p99": row["p99_us"]} for row in rows}
+def end_of_class(us: float) -> float:
+    """Return the end of the class of a response time, as a server counts it."""
+    eighth = 2 ** (math.floor(math.log2(us * 1000)) - 3)
+    return math.ceil(us * 1000 / eighth) * eighth / 1000
 
 
-def report(live: list[dict[str, dict[str, float]]], found: dict[str, dict[str, float]]) -> None:
-    """Print the table."""
-    print("| kind | measure | live, median | live, least to most | rehearsed | rehearsed / live |")
-    print("|---|---|--:|--:|--:|--:|")
+def report(workload: str, live: list[dict[str, Found]], found: dict[str, Found]) -> None:
+    """Print rows of the table."""
     for kind in KINDS:
-        for measure in ("server mean", "mean", "p99"):
-            runs = [run[kind][measure] for run in live]
-            middle, ours = statistics.median(runs), found[kind][measure.removeprefix("server ")]
-            name = measure if measure.startswith("server") else f"client {measure}"
-            cells = [kind, name, f"{middle:.0f}", f"{min(runs):.0f} to {max(runs):.0f}"]
+        if any(kind not in run for run in [*live, found]):
+            continue
+        for measure in ("mean", "p99"):
+            if measure == "p99" and found[kind].count < LEAST_FOR_P99:
+                continue
+            runs = [getattr(run[kind], measure) for run in live]
+            middle, ours = statistics.median(runs), getattr(found[kind], measure)
+            cells = [
+                workload,
+                kind,
+                measure,
+                f"{middle:.0f}",
+                f"{min(runs):.0f} to {max(runs):.0f}",
+            ]
             print(f"| {' | '.join([*cells, f'{ours:.0f}', f'{ours / middle:.2f}'])} |")
 
 
@@ -164,22 +200,28 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--rate", type=float, default=500, help="requests per second")
+    parser.add_argument("--seconds", type=float, default=8, help="at most 9 count")
     server = ROOT / "target/release/cachewrightd"
     parser.add_argument("--server", type=lambda text: Path(text).resolve(), default=server)
-    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
+    parser.add_argument("--memory", type=Path, default=Path("/dev/shm"))
+    parser.add_argument("--disk", type=Path, help="a folder of the disk; a new one if left out")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        (folder / "stack.toml").write_text(STACK)
-        make_load(folder / "load.csv", given.seconds, given.rate)
-        make_file(folder / "data.img", VOLUME_MIB)
-        make_file(folder / "cache.img", DEVICE_MIB)
-        times = disk_times(folder / "data.img", min(given.seconds, 5))
-        print(f"disk: reads of {times['read']:.0f} us, writes of {times['write']:.0f} us")
-        live = [live_run(folder, given.server, f"{run}.parquet") for run in range(given.rounds)]
-        report(live, rehearsed(folder, given.server, "0.parquet", times))
+    for stack, place in (("memory", given.memory), ("disk", given.disk)):
+        with tempfile.TemporaryDirectory(dir=place) as name:
+            folder = Path(name)
+            (folder / "stack.toml").write_text(STACKS[stack])
+            make_file(folder / "data.img", VOLUME_MIB)
+            make_file(folder / "cache.img", DEVICE_MIB)
+            words = [str(given.server), "calibrate", str(folder)]
+            done = subprocess.run(words, capture_output=True, text=True, check=True)
+            (folder / "machine.toml").write_text(done.stdout)
+            print(f"\n{stack}:\n\n{done.stdout}")
+            print("| workload | kind | measure | live | least to most | rehearsed | by live |")
+            print("|---|---|---|--:|--:|--:|--:|")
+            for workload in (*(workload.name for workload in WORKLOADS), "oltp"):
+                make_load(folder / "load.csv", workload, given.seconds)
+                live = [live_run(folder, given.server) for _ in range(given.rounds)]
+                report(workload, live, rehearsed(folder, given.server))
 
 
 if __name__ == "__main__":

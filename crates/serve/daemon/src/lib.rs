@@ -13,6 +13,7 @@ pub mod explain;
 mod history;
 mod identity;
 pub mod load;
+pub mod machine;
 mod memory;
 pub mod monitor;
 pub mod offline;

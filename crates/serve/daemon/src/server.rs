@@ -247,6 +247,11 @@ impl Server {
         &self.lines
     }
 
+    /// Where the server tells its status, if it does.
+    pub fn monitor_address(&self) -> Option<SocketAddr> {
+        self.status.as_ref().map(StatusPublisher::address)
+    }
+
     /// Serves until `wish` says stop, which is called twenty times a second. `say` gets a sentence
     /// when a device fails, a recording ends early, or another stack is taken over. Clients that do
     /// not take their answers are closed ten seconds after the stop. Errors: what was answered

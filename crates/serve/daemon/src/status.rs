@@ -770,7 +770,12 @@ impl StatusPublisher {
 
     /// A line that says where the page is.
     pub fn described(&self) -> String {
-        format!("monitor: http://{}/", self.monitor.address())
+        format!("monitor: http://{}/", self.address())
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.monitor.address()
     }
 
     /// The server goes on by another stack, with volumes of these sizes.

@@ -5,6 +5,7 @@
 //! stack or a device is wrong, 3 another server has the devices now. A second signal ends it at
 //! once, and so does the first while it starts: no client has had an answer yet.
 
+use cachewright_daemon::machine::{MEASURED_FOR, MachineTimes};
 use cachewright_daemon::rehearsal::RehearsalCommand;
 use cachewright_daemon::{
     Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Severity,
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM]
                     [--accept-changed NAME]... [--discard-dirty] STACK.toml
        cachewrightd rehearse STACK.toml --recording PATH --drive DEVICE --backing DEVICE [OPTION]...
+       cachewrightd calibrate FOLDER
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP loads the changed stack file: tenants, quotas, goals, caps and limits.
@@ -32,13 +34,17 @@ trace that `cachewright run` replays. `cachewright live format STACK.toml` forma
 --log is the form of log lines: plain, text (with time and level), or json (an object per line).
 --accept-changed serves the tenant NAME from a backing device that was changed while no server ran.
 --discard-dirty starts even if another set of cache devices has dirty blocks, and gives them up.
-`cachewrightd rehearse --help` tells how a server is tried in virtual time, on models of devices.";
+`cachewrightd rehearse --help` tells how a server is tried in virtual time, on models of devices.
+`cachewrightd calibrate FOLDER` times this machine and the device of a folder for that, with two
+files of 256 MiB that it removes, and prints a file for `--processor` and `--drive`.";
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq)]
 enum Task {
     Text(String),
     Rehearse(Box<RehearsalCommand>),
+    /// The times of this machine and of the device below a folder are wanted.
+    Calibrate(PathBuf),
     Serve {
         stack: String,
         settings: Vec<(String, String)>,
@@ -117,6 +123,13 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         let help = || Task::Text(RehearsalCommand::help().to_owned());
         return Ok(command.map_or_else(help, |command| Task::Rehearse(Box::new(command))));
     }
+    if let Some(("calibrate", rest)) = arguments.split_first().map(|(one, rest)| (&**one, rest)) {
+        return match rest {
+            [help] if help == "--help" || help == "-h" => Ok(Task::Text(HELP.to_owned())),
+            [folder] if !folder.starts_with('-') => Ok(Task::Calibrate(PathBuf::from(folder))),
+            _ => refuse(format!("`calibrate {}`, expected one folder", rest.join(" "))),
+        };
+    }
     let (mut stack, mut settings, mut record) = (None, Vec::new(), None);
     let (mut log, mut accepted) = (LogForm::default(), Accepted::default());
     let mut left = arguments.iter();
@@ -186,6 +199,11 @@ fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
         Task::Rehearse(command) => command.run(&mut say)?,
+        Task::Calibrate(folder) => {
+            let said = &mut |part: &str| eprintln!("{part}");
+            let times = MachineTimes::measure(&folder, MEASURED_FOR, said)?;
+            print!("{}", times.text());
+        }
         Task::Serve { stack, settings, record, log, accepted } => {
             serve(&stack, &settings, record.as_deref(), log, accepted)?;
         }

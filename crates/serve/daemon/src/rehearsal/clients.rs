@@ -9,9 +9,9 @@
 
 use super::recording::{Recording, RequestStream};
 use super::versions::{Expected, Versions};
-use super::virtual_io::VirtualIo;
-use super::{Pace, Processor};
+use super::{Pace, RehearsedIo};
 use crate::error::LiveError;
+use crate::machine::Processor;
 use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest};
 use cachewright_live::front::{
     BlockService, EarliestTimer, FrontEnd, NotifiedLosses, RequestKind, ServedExport,
@@ -294,7 +294,7 @@ impl RecordedClients {
         fits.then_some(tenant)
     }
 
-    fn send(&mut self, io: &mut VirtualIo, service: &mut BlockService, tenant: usize) {
+    fn send(&mut self, io: &mut RehearsedIo, service: &mut BlockService, tenant: usize) {
         let Some(mut arrival) = self.waiting[tenant].pop_front() else { return };
         let Request { offset, length, op, tenant, .. } = arrival.request;
         let (offset, length) = (offset.0, length.0);
@@ -321,19 +321,27 @@ impl RecordedClients {
         };
         self.held_bytes += held_bytes(&arrival.request);
         let number = self.under_way.insert(Sent { arrival, expected });
-        io.work(self.processor.request.0);
+        let bytes_ns = match op {
+            BlockOp::Write => self.processor.bytes_ns(Op::Write, length),
+            _ => 0,
+        };
+        io.inner().work(self.processor.request.0 + bytes_ns);
         let request = BlockRequest { tag: 0, tenant, op, offset, length, durable: false, data };
         service.request(io, Submitter::Rehearsal, number, RequestKind::of(op), request);
     }
 
     /// Gives clients their answers.
-    fn give_answers(&mut self, io: &mut VirtualIo, service: &mut BlockService) {
+    fn give_answers(&mut self, io: &mut RehearsedIo, service: &mut BlockService) {
         for (number, answer) in std::mem::take(&mut self.answered) {
             let Some(Sent { arrival, expected }) = self.under_way.try_remove(number) else {
                 continue;
             };
-            io.work(self.processor.answer.0);
             let Request { offset, length, op, tenant, .. } = arrival.request;
+            let bytes_ns = match op {
+                Op::Read => self.processor.bytes_ns(op, length.0),
+                _ => 0,
+            };
+            io.inner().work(self.processor.answer.0 + bytes_ns);
             self.held_bytes -= held_bytes(&arrival.request);
             if answer.result.is_ok() {
                 match op {
@@ -360,14 +368,21 @@ impl RecordedClients {
     }
 
     /// Begins the timer of what is due next: an arrival, or the turn of a tenant that has caps.
-    fn begin_timer(&mut self, io: &mut VirtualIo, service: &BlockService) -> Result<(), LiveError> {
+    fn begin_timer(
+        &mut self,
+        io: &mut RehearsedIo,
+        service: &BlockService,
+    ) -> Result<(), LiveError> {
         let waiting = self.waiting.iter().zip(service.clients.allowances());
         let capped = waiting.filter(|(waiting, _)| !waiting.is_empty());
         let capped = capped.map(|(_, allowance)| allowance.due_ns());
         let capped = capped.filter(|due_ns| *due_ns > io.now_ns()).min();
-        let due_ns = self.next_source_ns()?.into_iter().chain(capped).min();
-        if let Some(at_ns) = due_ns.filter(|at_ns| self.timer.begin(*at_ns)) {
-            io.submit(TIMER, IoOp::Timer { at_ns });
+        let arrives_ns = self.next_source_ns()?;
+        let due_ns = arrives_ns.into_iter().chain(capped).min();
+        match due_ns.filter(|at_ns| self.timer.begin(*at_ns)) {
+            Some(at_ns) if due_ns == arrives_ns => io.inner().await_arrival(TIMER, at_ns),
+            Some(at_ns) => io.submit(TIMER, IoOp::Timer { at_ns }),
+            None => {}
         }
         Ok(())
     }
@@ -392,12 +407,12 @@ fn held_bytes(request: &Request) -> u64 {
     }
 }
 
-impl FrontEnd<VirtualIo> for RecordedClients {
+impl FrontEnd<RehearsedIo> for RecordedClients {
     fn submitter(&self) -> Submitter {
         Submitter::Rehearsal
     }
 
-    fn serve(&mut self, io: &mut VirtualIo, service: &mut BlockService) -> bool {
+    fn serve(&mut self, io: &mut RehearsedIo, service: &mut BlockService) -> bool {
         self.give_answers(io, service);
         let mut has_begun = false;
         while let Some(tenant) = self.next_tenant(service, io.now_ns()) {
@@ -410,7 +425,7 @@ impl FrontEnd<VirtualIo> for RecordedClients {
         has_begun
     }
 
-    fn on_done(&mut self, io: &mut VirtualIo, _service: &mut BlockService, _done: Done) {
+    fn on_done(&mut self, io: &mut RehearsedIo, _service: &mut BlockService, _done: Done) {
         self.timer.end(io.now_ns());
     }
 
@@ -430,7 +445,7 @@ impl FrontEnd<VirtualIo> for RecordedClients {
     }
 
     /// Clients go when their recording ends.
-    fn stop(&mut self, _io: &mut VirtualIo) {}
+    fn stop(&mut self, _io: &mut RehearsedIo) {}
 
     fn is_stopped(&self) -> bool {
         self.under_way.is_empty() && self.waiting.iter().all(VecDeque::is_empty)

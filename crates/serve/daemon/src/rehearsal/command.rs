@@ -1,7 +1,8 @@
 //! The command line of a rehearsal: `cachewrightd rehearse STACK.toml ...`.
 
-use super::{DeviceChoice, Pace, Processor, RehearsalSettings, rehearse, table};
+use super::{DeviceChoice, Pace, RehearsalSettings, rehearse, table};
 use crate::error::LiveError;
+use crate::machine::Processor;
 use crate::plan::LivePlan;
 use cachewright_result::document::Written;
 use cachewright_result::rehearsal::RehearsalAnswer;
@@ -18,7 +19,8 @@ says how it would answer. No device is opened, and nothing is written.
 --recording PATH      a trace whose volumes are tenants of the stack, such as a server's recording;
                       of a folder of recordings, the last one
 --drive DEVICE        the model of each device of the cache: a name of `cachewright list devices`,
-                      and settings: `nvme-tlc`, `fixed-latency:read=80us,write=20us`
+                      and settings: `nvme-tlc`, `fixed-latency:read=80us,write=20us`; or a file
+                      of `cachewrightd calibrate`, such as `machine.toml`
 --backing DEVICE      the model of the device of each volume
 --shared-backing      all volumes lie one behind the other on one such device
 --cache-device SIZE   bytes of each device of the cache; else those of its file, if it is there, and
@@ -28,8 +30,8 @@ says how it would answer. No device is opened, and nothing is written.
 --until TIME          send only requests recorded before this time (divided by `--speed`)
 --kill-at TIME        kill the server so long after the first request, and start it again;
                       repeatable
---processor PARTS     what the processor takes for a request, an operation and an answer:
-                      `request=3.5us,operation=2.4us,answer=3.5us` by default
+--processor TIMES     what the processor takes: a file of `cachewrightd calibrate`, or parts such
+                      as `request=3.5us,operation=2.4us,answer=3.5us`, which are the default
 --seed N              chooses what is left of writes under way at a kill; 1 by default
 --verify              compare reads with what was written, and read all of it at the end
 --what-if KEYS        rehearse the stack with these keys, too, such as `capacity=2TiB,policy=lru`;
@@ -103,7 +105,7 @@ impl RehearsalCommand {
                 "--clients" => clients = Some(count(option, value()?)? as usize),
                 "--until" => until = Some(time(option, value()?)?),
                 "--kill-at" => kills.push(time(option, value()?)?),
-                "--processor" => processor = checked_processor(value()?)?,
+                "--processor" => processor = Processor::read(option, value()?)?,
                 "--seed" => seed = Seed(number(option, value()?)?),
                 "--what-if" => what_ifs.push(pairs(option, value()?)?),
                 "--set" => overrides.push(pair(option, value()?)?),
@@ -224,25 +226,6 @@ fn checked_speed(text: &str) -> Result<f64, LiveError> {
     speed.ok_or_else(|| refuse("--speed", format!("`{text}`"), "a number from 1e-6 to 1e6"))
 }
 
-/// What the processor takes; parts that are not named keep their defaults.
-fn checked_processor(text: &str) -> Result<Processor, LiveError> {
-    let mut processor = Processor::default();
-    for part in text.split(',') {
-        let (name, taken) = pair("--processor", part)?;
-        let taken = time("--processor", &taken)?;
-        match name.as_str() {
-            "request" => processor.request = taken,
-            "operation" => processor.operation = taken,
-            "answer" => processor.answer = taken,
-            _ => {
-                let found = format!("`{name}`");
-                return Err(refuse("--processor", found, "`request`, `operation` or `answer`"));
-            }
-        }
-    }
-    Ok(processor)
-}
-
 fn pair(option: &str, text: &str) -> Result<(String, String), LiveError> {
     let pair = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
     let pair = pair.filter(|(key, _)| !key.is_empty());
@@ -318,7 +301,13 @@ mod tests {
             ("--speed 0", "--speed: found `0`, expected a number"),
             ("--speed 1 --clients 2", "--speed: found `1` beside `--clients`"),
             ("--clients 0", "--clients: found `0`, expected 1 to 65536"),
-            ("--processor idle=1us", "--processor: found `idle`, expected `request`"),
+            (
+                "--processor idle=1us",
+                "--processor: `idle`: found an unknown key, expected one of request",
+            ),
+            ("--processor 3us", "--processor: found `3us`, expected `KEY=TIME`, or a file"),
+            ("--processor no.toml", "no.toml: No such file"),
+            ("--drive no.toml", "no.toml: No such file"),
             ("--what-if capacity", "--what-if: found `capacity`, expected `KEY=VALUE`"),
             ("--kill 3s", "such as `--kill-at`"),
             ("--json=yes", "found `--json=yes`"),

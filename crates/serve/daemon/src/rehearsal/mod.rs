@@ -20,12 +20,14 @@ pub use command::RehearsalCommand;
 
 use crate::devices::{KnownVolume, check_served, check_space, matched_sizes, set_error};
 use crate::error::LiveError;
+use crate::machine::{self, Processor};
 use crate::memory;
 use crate::plan::LivePlan;
 use crate::planned_server::{PlannedServer, capped_service};
 use cachewright_device::{AnyDevice, DeviceWork, Report, model};
 use cachewright_live::blocks::{Restored, ServeCounts, ServedVolume};
 use cachewright_live::front::{self, BlockService};
+use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::token::Submitter;
 use cachewright_live::io::{FileId, Io, IoOp, Token};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
@@ -61,29 +63,8 @@ const SPARE_PERCENT: u64 = 10;
 const NS_PER_US: f64 = 1e3;
 const NS_PER_S: f64 = 1e9;
 
-/// What one processor takes for a request.
-///
-/// Source: `benches/live.md`, the run of 2026-11-29. A read hit at depth 32 took 9.4 us of
-/// processor time: it is received and decided, one operation on a device begins and ends, and it
-/// is answered. A cold write at depth 32 took 7.5 us, with a small share of an operation, and a
-/// write with a flush, of 32 clients, 20.1 us for both requests. The three sums leave 7.0 us for a
-/// request without operations, which is halved between its arrival and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Processor {
-    /// From its arrival until it is decided.
-    pub request: Nanos,
-    /// To begin an operation on a device and to take what it brought.
-    pub operation: Nanos,
-    /// To send an answer.
-    pub answer: Nanos,
-}
-
-impl Default for Processor {
-    fn default() -> Processor {
-        let [request, operation, answer] = [3_500, 2_400, 3_500].map(Nanos);
-        Processor { request, operation, answer }
-    }
-}
+/// Devices in virtual time, of which volumes may answer late (`serve.backing_delay`).
+type RehearsedIo = Delayed<VirtualIo>;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,8 +93,15 @@ pub struct DeviceChoice {
 
 impl DeviceChoice {
     /// The device of a text such as `nvme-tlc` or `fixed-latency:read=100us,write=60us`, the value
-    /// of an option. Errors: no such model, or a parameter is refused.
+    /// of an option, or of a file of measured times. Errors: no such model or file, or a parameter
+    /// is refused.
     pub fn read(option: &'static str, text: &str) -> Result<DeviceChoice, LiveError> {
+        if machine::is_file(text) {
+            let (model, pairs) = machine::device_of(Path::new(text))?;
+            let choice = DeviceChoice { option, text: text.to_owned(), model, pairs };
+            choice.build()?;
+            return Ok(choice);
+        }
         let (model, rest) = text.split_once(':').unwrap_or((text, ""));
         let mut pairs = Vec::new();
         for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
@@ -218,7 +206,7 @@ struct TenantTally {
 /// A rehearsal under way.
 struct Rehearsal<'a> {
     plan: &'a LivePlan,
-    io: VirtualIo,
+    io: RehearsedIo,
     /// The cache's devices, as the stack lists them.
     cache: Vec<FileId>,
     volumes: Vec<ServedVolume>,
@@ -244,7 +232,7 @@ impl<'a> Rehearsal<'a> {
         settings: &'a RehearsalSettings,
         recording: &Recording,
     ) -> Result<Rehearsal<'a>, LiveError> {
-        let mut io = VirtualIo::new(settings.processor.operation.0);
+        let mut io = VirtualIo::new(settings.processor.clone());
         let mut models: Vec<(ModelId, &DeviceChoice, Vec<&Path>)> = Vec::new();
         let mut cache = Vec::new();
         for path in &plan.serve.devices {
@@ -280,11 +268,14 @@ impl<'a> Rehearsal<'a> {
             recording,
             settings.pace,
             settings.until,
-            settings.processor,
+            settings.processor.clone(),
             plan.serve.client_memory.0,
             volumes.iter().map(|volume| volume.bytes).collect(),
             settings.verify,
         )?;
+        let delay_ns = plan.serve.backing_delay.0;
+        let slow = volumes.iter().filter(|_| delay_ns > 0);
+        let io = Delayed::new(io, slow.map(|volume| (volume.backing, delay_ns)).collect());
         let mut kills = settings.kills.clone();
         kills.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
         Ok(Rehearsal {
@@ -340,8 +331,8 @@ impl<'a> Rehearsal<'a> {
     /// The recording begins now.
     fn begin(&mut self) {
         self.begin_ns = self.io.now_ns();
-        self.worked_before_ns = self.io.worked_ns();
-        self.io.begin_measuring();
+        self.worked_before_ns = self.io.inner().worked_ns();
+        self.io.inner().begin_measuring();
         self.clients.begin(self.begin_ns);
     }
 
@@ -361,7 +352,7 @@ impl<'a> Rehearsal<'a> {
             if self.clients.are_done()? {
                 return Ok(Ended::Answered);
             }
-            let is_quiet = self.io.operations() == 0 && self.clients.under_way() == before;
+            let is_quiet = self.io.inner().operations() == 0 && self.clients.under_way() == before;
             quiet_ticks = if is_quiet { quiet_ticks } else { 0 };
             self.io.wait(&mut done);
             for done in done.drain(..) {
@@ -387,8 +378,8 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    fn check_memory(&self) -> Result<(), LiveError> {
-        let taken = self.io.memory();
+    fn check_memory(&mut self) -> Result<(), LiveError> {
+        let taken = self.io.inner().memory();
         match self.content_limit {
             Some(limit) if taken > limit => {
                 let (capacity, limit) = (Bytes(self.plan.capacity_bytes()), Bytes(limit));
@@ -406,7 +397,7 @@ impl<'a> Rehearsal<'a> {
     fn kill(&mut self, service: BlockService) -> Result<(BlockService, RehearsedKill), LiveError> {
         self.tally(&service);
         drop(service);
-        self.io.kill(&mut self.rng);
+        self.io.inner().kill(&mut self.rng);
         let unanswered = self.clients.under_way() as u64;
         self.clients.server_killed();
         let killed_ns = self.io.now_ns();
@@ -447,7 +438,7 @@ impl<'a> Rehearsal<'a> {
     ) -> RehearsedCase {
         let [policy, partition, write] = self.plan.schemes().map(str::to_owned);
         let block_bytes = self.plan.block_bytes();
-        let worked_ns = self.io.worked_ns() - self.worked_before_ns;
+        let worked_ns = self.io.inner().worked_ns() - self.worked_before_ns;
         let counts = self.serve_counts;
         RehearsedCase {
             what_if,
@@ -502,7 +493,7 @@ impl<'a> Rehearsal<'a> {
     fn devices(&mut self, elapsed_ns: u64) -> Vec<RehearsedDevice> {
         let mut found = Vec::new();
         for (id, choice, holds) in &self.models {
-            let (used, report) = self.io.used(*id);
+            let (used, report) = self.io.inner().used(*id);
             let [commands, bytes] = [used.commands, used.bytes];
             let population = used.population;
             found.push(RehearsedDevice {

@@ -3,24 +3,32 @@
 //! A sibling of those in `live/io`: the server does not know that it is rehearsed. An operation is
 //! done when the model of its device says so; time goes on only in [`Io::wait`], to the next event,
 //! and where the processor works ([`VirtualIo::work`]). The processor is one, as the server has one
-//! thread: while it works, operations end unseen. The rules of `live/io` hold: what is read is what
-//! was written last, and a write takes effect when it is done.
+//! thread: while it works, operations end unseen. Where nothing is to be done the server looks for
+//! a while and then sleeps, as `live/io/uring` does; what ends a sleep is seen late
+//! ([`Processor`]). The rules of `live/io` hold: what is read is what was written last, and a write
+//! takes effect when it is done.
 //!
 //! A discard is a trim of the device. So are zeroes, and space for them: a file system changes its
 //! own tables then and moves no data. Sockets there are none. Units: bytes, nanoseconds.
 
 use super::contents::Contents;
+use crate::machine::Processor;
 use cachewright_device::report::Use;
+use cachewright_device::served::drawn_ns;
 use cachewright_device::{AnyDevice, Command, Completion, Report};
+use cachewright_live::io::lookout::{LOOK_NS, Lookout};
 use cachewright_live::io::sim::{Fate, SECTOR};
 use cachewright_live::io::{ALIGNMENT, Done, FileExtent, FileId, Io, IoError, IoOp, Output, Token};
-use cachewright_types::{Bytes, Nanos, Op, Rng, TenantId};
+use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, TenantId};
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The commands of a rehearsed server come by one queue of its devices.
 const QUEUE: TenantId = TenantId(0);
+
+/// Draws what varies of a processor.
+const PROCESSOR_SEED: Seed = Seed(2);
 
 cachewright_types::index_ids! {
     /// A model of a device.
@@ -62,6 +70,33 @@ struct UnderWay {
     owner: Option<(Token, IoOp)>,
 }
 
+/// What a server that waits is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A request of a client.
+    Arrival,
+    Timer,
+    Operation,
+}
+
+/// A timer or an arrival: the earliest first, of equal ones the one that began first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DueAt {
+    at_ns: u64,
+    number: u64,
+    token: Token,
+    event: Event,
+}
+
+/// What was due in one wait.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// Operations on devices.
+    operations: u64,
+    /// What came first of all.
+    first: Option<Event>,
+}
+
 /// Files, devices and a clock; see the top of the file.
 pub struct VirtualIo {
     models: Vec<Model>,
@@ -69,30 +104,37 @@ pub struct VirtualIo {
     under_way: Slab<UnderWay>,
     /// Those of them that have an owner.
     owned: usize,
-    /// When each ends, the order in which it began, and its name.
-    timers: BinaryHeap<Reverse<(u64, u64, Token)>>,
+    /// Syncs among these.
+    syncs: usize,
+    timers: BinaryHeap<Reverse<DueAt>>,
     timers_begun: u64,
     /// Done when they began.
     at_once: Vec<Done>,
     now_ns: u64,
-    /// What the processor takes for an operation on a device.
-    operation_ns: u64,
+    processor: Processor,
+    /// Draws what varies of it.
+    rng: Rng,
+    /// For waits without and with operations under way.
+    lookouts: [Lookout; 2],
     worked_ns: u64,
 }
 
 impl VirtualIo {
-    /// No devices, at time 0; the processor takes so long for each operation on one.
-    pub fn new(operation_ns: u64) -> VirtualIo {
+    /// No devices, at time 0, and a processor.
+    pub fn new(processor: Processor) -> VirtualIo {
         VirtualIo {
             models: Vec::new(),
             files: Vec::new(),
             under_way: Slab::new(),
             owned: 0,
+            syncs: 0,
             timers: BinaryHeap::new(),
             timers_begun: 0,
             at_once: Vec::new(),
             now_ns: 0,
-            operation_ns,
+            processor,
+            rng: PROCESSOR_SEED.rng(),
+            lookouts: Default::default(),
             worked_ns: 0,
         }
     }
@@ -124,7 +166,18 @@ impl VirtualIo {
         self.worked_ns += time_ns;
     }
 
-    /// How long the processor has worked.
+    /// A client's request arrives at a time, which `token` says then.
+    pub fn await_arrival(&mut self, token: Token, at_ns: u64) {
+        self.begin_timer(token, at_ns, Event::Arrival);
+    }
+
+    fn begin_timer(&mut self, token: Token, at_ns: u64, event: Event) {
+        self.timers_begun += 1;
+        let number = self.timers_begun;
+        self.timers.push(Reverse(DueAt { at_ns, number, token, event }));
+    }
+
+    /// How long the processor has worked; looks for completions are no work.
     pub fn worked_ns(&self) -> u64 {
         self.worked_ns
     }
@@ -158,7 +211,7 @@ impl VirtualIo {
     pub fn kill(&mut self, rng: &mut Rng) {
         self.timers.clear();
         self.at_once.clear();
-        self.owned = 0;
+        (self.owned, self.syncs) = (0, 0);
         for (_, one) in &mut self.under_way {
             let Some((_, op)) = one.owner.take() else { continue };
             let Some((file, _, length)) = op.file_range() else { continue };
@@ -224,8 +277,8 @@ impl VirtualIo {
         Done { token, output, error: None }
     }
 
-    /// Takes what is due by now, in the order of time; returns how many operations on devices.
-    fn take_due(&mut self, done: &mut Vec<Done>) -> u64 {
+    /// Takes what is due by now, in the order of time.
+    fn take_due(&mut self, done: &mut Vec<Done>, taken: &mut Taken) {
         let now = Nanos(self.now_ns);
         let mut ended: Vec<Completion> = Vec::new();
         for model in &mut self.models {
@@ -235,36 +288,61 @@ impl VirtualIo {
         // Ends at one time keep the order of devices.
         ended.sort_by_key(|completion| completion.finished);
         let mut ended = ended.into_iter().peekable();
-        let mut operations = 0;
         loop {
-            let timer = self.timers.peek().map(|Reverse((at_ns, ..))| *at_ns);
+            let timer = self.timers.peek().map(|Reverse(timer)| timer.at_ns);
             let timer = timer.filter(|at_ns| *at_ns <= now.0);
             let is_timer = match (timer, ended.peek()) {
-                (None, None) => return operations,
+                (None, None) => return,
                 (Some(at_ns), Some(next)) => at_ns < next.finished.0,
                 (timer, _) => timer.is_some(),
             };
             if is_timer {
-                let timer = self.timers.pop();
-                done.extend(timer.map(|Reverse((_, _, token))| Done {
-                    token,
-                    output: Output::Nothing,
-                    error: None,
-                }));
+                let Some(Reverse(DueAt { token, event, .. })) = self.timers.pop() else { return };
+                taken.first.get_or_insert(event);
+                done.push(Done { token, output: Output::Nothing, error: None });
             } else if let Some(completion) = ended.next() {
                 let one = self.under_way.try_remove(completion.tag as usize);
                 if let Some((token, op)) = one.and_then(|one| one.owner) {
-                    operations += 1;
+                    taken.first.get_or_insert(Event::Operation);
+                    taken.operations += 1;
                     self.owned -= 1;
+                    self.syncs -= usize::from(matches!(op, IoOp::Sync { .. }));
                     done.push(self.end(token, op));
                 }
             }
         }
     }
 
+    /// Lets time pass until something is done, in a look or in a sleep, which takes longer.
+    fn wait_for_events(&mut self, done: &mut Vec<Done>, taken: &mut Taken) {
+        let lookout = usize::from(self.owned > 0);
+        let looks = self.syncs == 0 && self.lookouts[lookout].begins();
+        let (begun_ns, before) = (self.now_ns, done.len());
+        while done.len() == before {
+            let Some(due_ns) = self.next_due_ns() else { return };
+            self.now_ns = self.now_ns.max(due_ns);
+            self.take_due(done, taken);
+        }
+        let passed_ns = self.now_ns - begun_ns;
+        if looks {
+            let is_found = passed_ns <= LOOK_NS && taken.first != Some(Event::Timer);
+            self.lookouts[lookout].end(is_found);
+        }
+        if passed_ns > if looks { LOOK_NS } else { 0 } {
+            self.now_ns += match taken.first {
+                // A request arrives when the server takes it.
+                None | Some(Event::Arrival) => 0,
+                Some(Event::Timer) => drawn_ns(&self.processor.timer, &mut self.rng),
+                Some(Event::Operation) => drawn_ns(&self.processor.wake, &mut self.rng),
+            };
+            self.work(self.processor.cold_ns(passed_ns));
+            self.take_due(done, taken);
+        }
+    }
+
     /// When something happens next.
     fn next_due_ns(&self) -> Option<u64> {
-        let timer = self.timers.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        let timer = self.timers.peek().map(|Reverse(timer)| timer.at_ns);
         let due = self.models.iter().filter_map(|model| model.device.next_due());
         due.map(|due| due.0).chain(timer).min()
     }
@@ -273,8 +351,7 @@ impl VirtualIo {
 impl Io for VirtualIo {
     fn submit(&mut self, token: Token, op: IoOp) {
         if let IoOp::Timer { at_ns } = op {
-            self.timers_begun += 1;
-            return self.timers.push(Reverse((at_ns, self.timers_begun, token)));
+            return self.begin_timer(token, at_ns, Event::Timer);
         }
         let (model, mut command) = match self.command(&op) {
             Ok(command) => command,
@@ -292,6 +369,7 @@ impl Io for VirtualIo {
         let model = &mut self.models[model.index()];
         // What was due before has happened, though the processor was busy.
         model.advance(now);
+        self.syncs += usize::from(matches!(op, IoOp::Sync { .. }));
         command.tag = self.under_way.insert(UnderWay { owner: Some((token, op)) }) as u64;
         self.owned += 1;
         model.used.submitted(now, command.op, command.length);
@@ -301,13 +379,12 @@ impl Io for VirtualIo {
     fn wait(&mut self, done: &mut Vec<Done>) {
         let before = done.len();
         done.append(&mut self.at_once);
-        let mut operations = self.take_due(done);
-        while done.len() == before {
-            let Some(due_ns) = self.next_due_ns() else { return };
-            self.now_ns = self.now_ns.max(due_ns);
-            operations += self.take_due(done);
+        let mut taken = Taken::default();
+        self.take_due(done, &mut taken);
+        if done.len() == before {
+            self.wait_for_events(done, &mut taken);
         }
-        self.work(operations * self.operation_ns);
+        self.work(taken.operations * self.processor.operation.0);
     }
 
     fn now_ns(&self) -> u64 {
@@ -324,7 +401,7 @@ mod tests {
     use super::*;
     use cachewright_device::model;
     use cachewright_live::io::{Buffer, batch};
-    use cachewright_types::{Seed, Value};
+    use cachewright_types::Value;
     use std::sync::Arc;
 
     const PAGE: u64 = ALIGNMENT as u64;
@@ -337,8 +414,15 @@ mod tests {
         model("fixed-latency").unwrap().build(&pairs).unwrap()
     }
 
+    /// A processor that takes so long for an operation, and nothing for all else.
+    fn processor(operation_ns: u64) -> Processor {
+        let [request, answer] = [Nanos(0); 2];
+        let operation = Nanos(operation_ns);
+        Processor { request, operation, answer, ..Processor::default() }
+    }
+
     fn world(operation_ns: u64) -> (VirtualIo, FileId) {
-        let mut io = VirtualIo::new(operation_ns);
+        let mut io = VirtualIo::new(processor(operation_ns));
         let model = io.add_model(fixed());
         let file = io.add_file(model, 4 * PAGE).unwrap();
         (io, file)
@@ -395,6 +479,40 @@ mod tests {
         assert_eq!(used.population.inside_ns(), 120);
     }
 
+    /// By hand, with 7 us to wake up by an operation, 9 us by a timer, and 5 us for what is cold. A
+    /// read of 100 ns is found by a look. A timer at 100 us ends a sleep: at 114 us the server has
+    /// it. So does an arrival at 200 us, which is seen then: at 205 us. A sync is slept for, though
+    /// it takes no time: none passes.
+    #[test]
+    fn what_ends_a_sleep_is_seen_late() {
+        let (mut io, file) = world(0);
+        let [wake, timer, cold] = [7_000, 9_000, 5_000].map(|ns| vec![Nanos(ns)]);
+        io.processor = Processor { wake, timer, cold, ..processor(0) };
+        io.submit(Token(1), read(file, 0));
+        io.submit(Token(2), IoOp::Timer { at_ns: 100_000 });
+        io.await_arrival(Token(3), 200_000);
+        let expected = [(vec![1], 100), (vec![2], 114_000), (vec![3], 205_000)];
+        assert_eq!(ends(&mut io, 3), expected);
+        io.submit(Token(4), IoOp::Sync { file });
+        assert_eq!(ends(&mut io, 1), [(vec![4], 205_000)]);
+        assert_eq!(io.worked_ns(), 10_000);
+    }
+
+    /// By hand, with 7 us to wake up: a sync is under way beside a read that takes 100 ns. No look
+    /// is begun then, so that the server sleeps: the read is seen at 7.1 us, with the sync.
+    #[test]
+    fn while_a_sync_is_under_way_a_server_sleeps_at_once() {
+        let mut io = VirtualIo::new(Processor { wake: vec![Nanos(7_000)], ..processor(0) });
+        let flush = ("flush".to_owned(), Value::List(vec![Value::Text("1us".to_owned())]));
+        let read_time = ("read".to_owned(), Value::List(vec![Value::Text("100ns".to_owned())]));
+        let device = model("measured-latency").unwrap().build(&[flush, read_time]).unwrap();
+        let model = io.add_model(device);
+        let file = io.add_file(model, PAGE).unwrap();
+        io.submit(Token(1), IoOp::Sync { file });
+        io.submit(Token(2), read(file, 0));
+        assert_eq!(ends(&mut io, 1), [(vec![2, 1], 7_100)]);
+    }
+
     #[test]
     fn what_is_read_is_what_was_written_last() {
         let (mut io, file) = world(0);
@@ -412,7 +530,7 @@ mod tests {
 
     #[test]
     fn files_lie_one_behind_the_other_as_far_as_the_device_goes() {
-        let mut io = VirtualIo::new(0);
+        let mut io = VirtualIo::new(processor(0));
         let model = io.add_model(fixed());
         assert_eq!(io.add_file(model, 10).map(|file| io.file_bytes(file)), Ok(10));
         assert_eq!(io.add_file(model, 16 * PAGE), Err(Bytes(15 * PAGE)));

@@ -1,11 +1,14 @@
-//! Devices timed by random reads.
+//! Devices timed by random reads, and machines timed by serving.
 
 use crate::setup::{STACK, Setup, formatted, set};
 use cachewright_daemon::LiveError;
+use cachewright_daemon::machine::MachineTimes;
 use cachewright_daemon::offline::Calibration;
 use cachewright_daemon::offline::calibrate;
+use cachewright_daemon::rehearsal::RehearsalCommand;
 use cachewright_result::live::LiveCalibrateAnswer;
 use cachewright_types::parse_duration;
+use std::time::Duration;
 
 const FILES: [&str; 4] = ["one.img", "two.img", "a.img", "b.img"];
 const DELAY_US: f64 = 3000.0;
@@ -64,4 +67,33 @@ fn devices_in_use_or_without_a_block_are_refused() {
     std::fs::File::create(setup.path("b.img")).unwrap();
     let error = calibrated(&setup, 5, 1).unwrap_err();
     assert!(error.to_string().contains("found less than a block"), "{error}");
+}
+
+/// What is measured is a file that rehearsals take, and nothing is left of the files it needs.
+#[test]
+fn the_times_of_a_machine_are_a_file_that_rehearsals_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = Vec::new();
+    let part = Duration::from_millis(20);
+    let measured =
+        MachineTimes::measure(folder.path(), part, &mut |part| parts.push(part.to_owned()));
+    let text = measured.unwrap().text();
+    assert_eq!((parts.len(), std::fs::read_dir(folder.path()).unwrap().count()), (4, 0));
+    let file = folder.path().join("machine.toml");
+    std::fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    let words = ["a.toml", "--recording", "r", "--drive", file, "--backing", file];
+    let words = [&words[..], &["--processor", file]].concat().into_iter().map(str::to_owned);
+    assert!(RehearsalCommand::read(&words.collect::<Vec<_>>()).unwrap().is_some());
+    for key in ["request", "cold", "wake", "timer", "read", "write", "flush", "parallelism"] {
+        assert!(text.contains(&format!("\n{key} = ")), "{key} in {text}");
+    }
+    // A machine without one of the tables is refused.
+    std::fs::write(file, "[device]\nmodel = \"null\"\n").unwrap();
+    let words = ["a.toml", "--processor", file].map(str::to_owned);
+    let error = RehearsalCommand::read(&words).unwrap_err().to_string();
+    let expected = "machine.toml: found no table `[processor]`, expected a file of `cachewrightd";
+    assert!(error.contains(expected), "{error}");
+    let nowhere = MachineTimes::measure(&folder.path().join("no"), part, &mut |_| {});
+    assert!(nowhere.unwrap_err().to_string().contains("no: No such file or directory"));
 }

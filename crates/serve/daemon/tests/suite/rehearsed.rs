@@ -125,6 +125,37 @@ fn response_times_are_those_worked_by_hand() {
     assert!((case.devices[1].busy_share - 1.0 / 10.11).abs() < 1e-9, "{case:?}");
 }
 
+/// By hand, with the same times and a server that sleeps: 7 us from the end of an operation until
+/// it runs, 9 us from a timer, 20 us for what is cold. The volume answers 500 us later.
+///
+/// - the miss at 0: the server has just started, 3 us, a timer of 500 us, 9 + 20 us late; the
+///   backing device reads for 1 ms, 7 + 20 us late, 2 us, 5 us: 1,566 us;
+/// - the write at 10 ms: 20 us, 3 us, its group is written in 60 us, 7 + 20 us late, 2 us, 5 us:
+///   117 us;
+/// - the hit at 20 ms: 20 us, 3 us, the cache device reads for 40 us. A look would have found that,
+///   and is not begun, because the last two were in vain: 7 + 20 us late, 2 us, 5 us: 97 us.
+#[test]
+fn a_server_that_sleeps_answers_late_by_what_was_measured() {
+    let file = "[processor]\nrequest = \"3us\"\noperation = \"2us\"\nanswer = \"5us\"\n\
+        wake = [\"7us\"]\ntimer = [\"9us\"]\ncold = [\"20us\"]\n\
+        [device]\nmodel = \"measured-latency\"\nread = [\"40us\"]\nwrite = [\"60us\"]\n";
+    let requests = [(0, 0, Op::Read, 0, 1), (10 * MS, 0, Op::Write, 3, 1)];
+    let mean = |requests: &[Recorded]| {
+        let stage = Stage::new(&stack(&[]), requests.iter().copied());
+        let machine = stage.folder.path().join("machine.toml");
+        std::fs::write(&machine, file).unwrap();
+        let machine = machine.to_str().unwrap();
+        let late = ["--set", "serve.backing_delay=500us"];
+        let devices = ["--drive", machine, "--processor", machine, "--backing", FIXED[3]];
+        means(&stage.case(&with(&devices, &late)), 0)
+    };
+    let expected = [("read", 1_566 * US), ("write", 117 * US)];
+    assert_eq!(mean(&requests), expected.map(|(kind, time)| (kind.to_owned(), time)));
+    let [miss, write] = requests;
+    let found = mean(&[miss, write, (20 * MS, 0, Op::Read, 0, 1)]);
+    assert_eq!(found[0], ("read".to_owned(), (1_566 + 97) * US / 2));
+}
+
 /// Requests of both volumes: mostly of few blocks, a write in three, some trims and flushes.
 fn mixed(seed: u64, count: u64, gap_ns: u64) -> Vec<Recorded> {
     let mut rng = Seed(seed).rng();
