@@ -1904,6 +1904,9 @@ class AdviseAnswer:
     cases: tuple[AdviseCase, ...]
     # What each tenant with a goal needs.
     goals: tuple[AdviseGoal, ...]
+    # Why the cache as it is missed, of each tenant that has misses; empty for estimates, and on
+    # simulated drives with a cache of their own.
+    causes: tuple[AdviseCauses, ...]
     # What to change, the most important first.
     advice: tuple[str, ...]
     # What a reader must know of the answer.
@@ -1962,6 +1965,18 @@ class AdviseGoal:
     more_bytes: int | None
     # The hit ratio of a cache that holds all blocks, 0 to 1.
     best_hit_ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseCauses:
+    """The misses of a tenant by cause."""
+
+    # Name of the tenant.
+    name: str
+    # All its misses.
+    misses: int
+    # The same by cause; of a large cache they are those of a sample, in proportion.
+    causes: MissCauses
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from conftest import Command
 from test_serve import MIB, STACK, Server, opened
 
 import cachewright
-from cachewright import RunError, SpecError, traces
+from cachewright import RunError, SpecError, traces, words
 from cachewright.live import advising, recordings, watching
 
 BLOCK = 4096
@@ -113,6 +113,15 @@ def test_advice_has_the_numbers_of_compare_and_plan_on_the_recording(recorded: R
         key = (case.policy, case.partition, case.capacity_bytes // BLOCK)
         assert [tenant.hit_ratio for tenant in case.tenants] == ratios[key]
     assert found.present in found.cases
+    whys = {**settings, "replay.causes": "sampled"}
+    alone = cachewright.compare(recorded.path, {}, settings=whys).answer.cases[0]
+    assert [(one.name, one.causes) for one in found.causes] == [
+        (one.name, one.causes) for one in alone.tenants
+    ]
+    (line,) = (line for line in found.advice if line.startswith("data: of "))
+    first = alone.tenants[0].causes
+    assert first is not None
+    assert f"{words.percent(first.first_use / alone.tenants[0].misses)} first use" in line
     assert found.requests == expected.answer.workload.requests
     plan = cachewright.plan(recorded.path, ["static"], settings=settings)
     need = plan.tenants[1]
@@ -184,6 +193,12 @@ def test_traces_of_a_stack_do_as_well(tmp_path: Path) -> None:
     found = advising.advise(stack)
     assert (found.recordings, found.requests) == ((), 900)
     assert {case.partition for case in found.cases} == {"shared"}
+    (why,) = found.causes
+    # The blocks lie in a loop of 300, which neither 100 blocks nor a policy hold.
+    assert (why.misses, why.causes.first_use) == (900, 300)
+    assert any(line.startswith("tenant1: of 900 misses ") for line in found.advice)
+    sizes = advising.advise(stack, policies=["lru"], capacities=["400KiB", "200 blocks"]).cases
+    assert [case.capacity_bytes for case in sizes] == [100 * BLOCK, 200 * BLOCK]
 
 
 def test_what_says_nothing_is_refused(tmp_path: Path) -> None:

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 
 from cachewright import words
 from cachewright.tables import conclusion as endings
+from cachewright.tables import summary
 
 if TYPE_CHECKING:
-    from cachewright.answers import AdviseAnswer, AdviseCase, AdviseGoal, PlanAnswer
+    from cachewright.answers import (
+        AdviseAnswer,
+        AdviseCase,
+        AdviseCauses,
+        AdviseGoal,
+        PlanAnswer,
+    )
 
 SHARED = "shared"
+# Causes that a sentence names at most.
+MOST_CAUSES = 3
 # A gain below this is no reason to change anything.
 LEAST_GAIN = 0.005
 EMPTY = "each replay begins with an empty cache; the server may have begun with a warm one"
@@ -52,8 +61,9 @@ def conclusion(found: AdviseAnswer) -> str:
         kind = "" if judged > len(found.goals) else " in hit ratio"
         parts.append(f"It meets {best.goals_met} of {words.counted(judged, 'goal')}{kind}")
     larger = [case for case in found.cases if case.capacity_bytes > now.capacity_bytes]
-    if larger:
-        most = max(larger, key=lambda case: (case.goals_met, case.hit_ratio))
+    as_good = [case for case in larger if case.goals_met >= best.goals_met]
+    if as_good:
+        most = max(as_good, key=lambda case: case.hit_ratio)
         parts.append(
             endings.more_hits(
                 best.capacity_bytes, best.hit_ratio, most.capacity_bytes, most.hit_ratio
@@ -115,6 +125,20 @@ def of_smaller(present: AdviseCase, cases: Sequence[AdviseCase]) -> Iterator[str
         least = min(smaller, key=lambda case: (case.capacity_bytes, -case.hit_ratio))
         size = words.size(least.capacity_bytes)
         yield f"{size} under {label(least)} would do as well as now: hit ratio {_ratio(least)}"
+
+
+def of_misses(causes: Sequence[AdviseCauses], tenants: Sequence[str]) -> Iterator[str]:
+    """Give the most frequent causes of each tenant's misses, of all `tenants` of the cache."""
+    for one in causes:
+        # Some causes are a server's alone, and a replay does not name them.
+        headings = summary.CAUSES.items()
+        found = {heading: getattr(one.causes, key, None) or 0 for key, heading in headings}
+        others = zip(tenants, one.causes.pushed_out_by, strict=True)
+        found |= {f"pushed out by {name}": count for name, count in others}
+        most = sorted(found, key=lambda heading: -found[heading])[:MOST_CAUSES]
+        shares = [f"{words.percent(found[heading] / one.misses)} {heading}" for heading in most]
+        parts = [share for share, heading in zip(shares, most, strict=True) if found[heading]]
+        yield f"{one.name}: of {words.count(one.misses)} misses {', '.join(parts)}"
 
 
 def label(case: AdviseCase) -> str:

@@ -23,6 +23,7 @@ from cachewright._native import RunError, SpecError
 from cachewright.answers import (
     AdviseAnswer,
     AdviseCase,
+    AdviseCauses,
     AdviseGoal,
     AdviseTenant,
     Case,
@@ -90,7 +91,7 @@ def advise(
         return estimating.estimate(status, capacities)
     with loaded(target, _native.parse_duration(last or LAST)) as load:
         run = Runs(load.stack, settings, api.natural("threads", threads), progress)
-        present = run.compared({})
+        present = run.explained()
         vary = _varied(present, policies, partitions, capacities, run.resolved())
         answer = run.compared(vary)
         plan = run.planned(present) if summary.has_goals(present.cases) else None
@@ -142,6 +143,18 @@ class Runs:
             self.stack,
             vary,
             settings=self.settings,
+            threads=self.threads,
+            progress=self.progress,
+        ).answer
+
+    def explained(self) -> RunAnswer:
+        """Return the cache as it is, with the causes of its misses where they can be found."""
+        if self.resolved().get("machine", {}).get("system") == "ssd":
+            return self.compared({})
+        return api.compare(
+            self.stack,
+            {},
+            settings={"replay.causes": "sampled", **dict(pairs(self.settings))},
             threads=self.threads,
             progress=self.progress,
         ).answer
@@ -337,11 +350,23 @@ def _varied(
         auto = _auto_partition(tenants, summary.has_goals(present.cases))
         ways = [_text(auto), *OTHER_PARTITIONS]
     sizes = [f"{max(1, round(blocks * size))} {BLOCKS}" for size in SIZES]
+    others = [text for text in capacities if not _is_size(text, blocks * case.block_bytes)]
     return {
         summary.POLICY: _once(policy, policies or usual),
         summary.PARTITION: _once(partition, partitions or ways),
-        summary.CAPACITY: list(dict.fromkeys([f"{blocks} {BLOCKS}", *(capacities or sizes)])),
+        summary.CAPACITY: list(
+            dict.fromkeys([f"{blocks} {BLOCKS}", *(others if capacities else sizes)])
+        ),
     }
+
+
+def _is_size(text: str, size_bytes: int) -> bool:
+    """Return whether a capacity is that many bytes, in whatever unit it is given."""
+    try:
+        return _native.parse_bytes(text) == size_bytes
+    except SpecError:
+        # A share of the working set, or no size at all: the comparison says which.
+        return False
 
 
 def _given(scheme: Mapping[str, Any], label: str) -> dict[str, Any]:
@@ -374,6 +399,12 @@ def _answer(
         for case in sorted(cases, key=partial(summary.preference, ranking.rank_of(answer)))
     ]
     goals = [] if plan is None else list(_goals(present.cases[0], plan))
+    causes = [
+        AdviseCauses(name=one.name, misses=one.misses, causes=one.causes)
+        for one in present.cases[0].tenants
+        if one.causes is not None and one.misses
+    ]
+    why = advice.of_misses(causes, [one.name for one in present.cases[0].tenants])
     return AdviseAnswer(
         cachewright=answer.cachewright,
         schema_version=answer.schema_version,
@@ -386,7 +417,8 @@ def _answer(
         present=here,
         cases=tuple(tried),
         goals=tuple(goals),
-        advice=tuple(advice.sentences(here, tried, goals, plan)),
+        causes=tuple(causes),
+        advice=(*advice.sentences(here, tried, goals, plan), *why),
         notes=(*load.notes, *_beside_hit_ratios(present), advice.EMPTY),
     )
 

@@ -66,6 +66,7 @@ def estimate(status: LiveStatus, capacities: Sequence[str] = ()) -> AdviseAnswer
         present=cases[now],
         cases=tuple(best),
         goals=tuple(goals),
+        causes=(),
         advice=tuple(_advice(status, tenants, cases[now], best, goals)),
         notes=tuple(_notes(status, tenants)),
     )

@@ -4,6 +4,7 @@
 //! Units: blocks, bytes, nanoseconds.
 
 use crate::document::Written;
+use crate::run::MissCauses;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +90,9 @@ pub struct AdviseAnswer {
     pub cases: Vec<AdviseCase>,
     /// What each tenant with a goal needs.
     pub goals: Vec<AdviseGoal>,
+    /// Why the cache as it is missed, of each tenant that has misses; empty for estimates, and on
+    /// simulated drives with a cache of their own.
+    pub causes: Vec<AdviseCauses>,
     /// What to change, the most important first.
     pub advice: Vec<String>,
     /// What a reader must know of the answer.
@@ -123,6 +127,17 @@ pub struct AdviseTenant {
     pub quota_bytes: u64,
     /// Whether its goal is met; null without a goal.
     pub goal_met: Option<bool>,
+}
+
+/// The misses of a tenant by cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AdviseCauses {
+    /// Name of the tenant.
+    pub name: String,
+    /// All its misses.
+    pub misses: u64,
+    /// The same by cause; of a large cache they are those of a sample, in proportion.
+    pub causes: MissCauses,
 }
 
 /// What a tenant with a goal needs.
