@@ -19,6 +19,8 @@ CRASHES ?= 100000
 CRASH_PROFILE ?= release
 # Requests of the longest sequences after which power is lost everywhere.
 CRASH_SEQUENCES ?= 4
+# The part of these sequences to try: those of 4 requests take hours, and parts can be run alone.
+CRASH_SHARD ?= 0/1
 # Simulated devices are copied for each loss of power: glibc keeps their memory, which takes a fifth
 # of the processor time of asking the kernel for it anew (33 s and 6.4 s for sequences of two).
 KEEPS_MEMORY = MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000
@@ -216,6 +218,7 @@ fuzz-smoke: ## every fuzz target for 5 seconds, built sooner and slower
 
 crash: ## lose power, kill and fail CRASHES times at random, and in all short sequences (long)
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=$(CRASH_SEQUENCES) \
+		CACHEWRIGHT_SHARD=$(CRASH_SHARD) \
 		cargo test --profile $(CRASH_PROFILE) --package cachewright-live --test suite -- \
 		crashes exhaustive failures bypass --nocapture
 
