@@ -9,7 +9,8 @@ use crate::recording::{SIMULATED_NS, recorded, replayed, simulated_files, stack}
 use crate::served::{Case, Facts};
 use cachewright_cache::WriteMode;
 use cachewright_daemon::LivePlan;
-use cachewright_daemon::rehearsal::{DeviceChoice, Pace, Processor, RehearsalSettings, rehearse};
+use cachewright_daemon::machine::Processor;
+use cachewright_daemon::rehearsal::{DeviceChoice, Pace, RehearsalSettings, rehearse};
 use cachewright_result::rehearsal::RehearsedTenant;
 use cachewright_types::{Nanos, Seed};
 use serde_json::{Value, json};
@@ -66,7 +67,8 @@ fn a_rehearsal_counts_what_a_replay_counts() {
         ("s3-fifo", "hull", through),
         ("lru", "static", WriteMode::WriteAround),
     ];
-    let idle = Processor { request: Nanos(0), operation: Nanos(0), answer: Nanos(0) };
+    let [request, operation, answer] = [Nanos(0); 3];
+    let idle = Processor { request, operation, answer, ..Processor::default() };
     let mut hits = 0;
     for (seed, (policy, partition, mode)) in (9000..).zip(cases) {
         let (facts, interval_ns) = (Facts::default(), SIMULATED_NS);
@@ -76,7 +78,7 @@ fn a_rehearsal_counts_what_a_replay_counts() {
         let (mut sim, device, volumes) = simulated_files(seed);
         recorded(&mut sim, (device, &volumes), &case, &trace);
         let plan = LivePlan::read(&stack(&case, &trace), Path::new("served.toml"), &[]).unwrap();
-        let found = rehearse(&plan, &settings(&trace, idle), Vec::new()).unwrap();
+        let found = rehearse(&plan, &settings(&trace, idle.clone()), Vec::new()).unwrap();
         assert_alike(&case, &found.tenants, &replayed(&case, &trace, false));
         assert_eq!(found.verified.map(|verified| verified.violations), Some(0), "{case:?}");
         hits += found.tenants.iter().map(|tenant| tenant.read_hits).sum::<u64>();

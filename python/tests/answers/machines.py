@@ -84,7 +84,7 @@ def _tiered() -> Iterator[Case]:
     memory = {"model": "ram", "latency": "2us", "channels": 2}
     tuned = {"cache": memory, "backing": {**DISK, **devices.DISK_SET}}
     yield Case("run", "disk-set", stack(*three(), cache=SMALL, device=tuned, replay=CLOSED))
-    backings = ["hdd-7200-2tb", "hdd-10045-9gb", "ram", "fixed-latency", "null"]
+    backings = ["hdd-7200-2tb", "hdd-10045-9gb", "ram", "fixed-latency", "measured-latency", "null"]
     vary = {"device.backing.model": backings, "device.cache.model": ["ram", "null"]}
     bare = {"cache": {"model": "ram"}, "backing": DISK}
     plain = stack(*two(), cache=SMALL, device=bare, replay=CLOSED)

@@ -99,7 +99,7 @@ pub static MODELS: [DeviceModel; 13] = [
     model!(
         "measured-latency",
         "times that were measured per read, write and flush, so many at once",
-        "`cachewrightd calibrate`",
+        "cachewrightd calibrate",
         &[],
         MeasuredSettings,
         MeasuredLatency
