@@ -6,11 +6,11 @@ where PATH is a release build of `cachewrightd`. Two stacks: one on files in mem
 that answers 2 ms later, and one on files of this machine's disk. `cachewrightd calibrate` times
 each folder. Then each of six workloads is served N times in real time to `cachewright live load`,
 which sends requests at the times of a trace. The same trace is rehearsed on what was calibrated.
-Prints mean and 99th percentile by kind: the median of the live
-runs, their spread, and the rehearsal. Both count from the arrival of a request to its answer; those
-of the server are read from its status. Percentiles of kinds with fewer than 1,000 requests are left
-out; the server counts in classes an eighth apart and says the end of one, and so do these tables of
-a rehearsal. Must never know: how a server works. Units: microseconds.
+Prints mean and 99th percentile by kind: the median of the live runs, their spread, and the
+rehearsal. Both count from the arrival of a request to its answer; those of the server are read from
+its status. Percentiles of kinds with fewer than 1,000 requests are left out; the server counts in
+classes an eighth apart and says the end of one, and so do these tables of a rehearsal.
+Must never know: how a server works. Units: microseconds.
 """
 
 from __future__ import annotations

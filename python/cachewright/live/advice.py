@@ -135,10 +135,9 @@ def of_misses(causes: Sequence[AdviseCauses], tenants: Sequence[str]) -> Iterato
         found = {heading: getattr(one.causes, key, None) or 0 for key, heading in headings}
         others = zip(tenants, one.causes.pushed_out_by, strict=True)
         found |= {f"pushed out by {name}": count for name, count in others}
-        most = sorted(found, key=lambda heading: -found[heading])[:MOST_CAUSES]
-        shares = [f"{words.percent(found[heading] / one.misses)} {heading}" for heading in most]
-        parts = [share for share, heading in zip(shares, most, strict=True) if found[heading]]
-        yield f"{one.name}: of {words.count(one.misses)} misses {', '.join(parts)}"
+        known = sorted(filter(found.get, found), key=lambda heading: -found[heading])
+        shares = [f"{words.percent(found[heading] / one.misses)} {heading}" for heading in known]
+        yield f"{one.name}: of {words.count(one.misses)} misses {', '.join(shares[:MOST_CAUSES])}"
 
 
 def label(case: AdviseCase) -> str:

@@ -137,27 +137,25 @@ class Runs:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def compared(self, vary: Mapping[str, Sequence[Any]]) -> RunAnswer:
-        """Return all combinations of some settings, as `compare` does."""
+    def compared(
+        self, vary: Mapping[str, Sequence[Any]], usual: Mapping[str, Any] | None = None
+    ) -> RunAnswer:
+        """Return all combinations of some settings, as `compare` does.
+
+        `usual` are settings that those given to the command replace.
+        """
         return api.compare(
             self.stack,
             vary,
-            settings=self.settings,
+            settings={**(usual or {}), **dict(pairs(self.settings))},
             threads=self.threads,
             progress=self.progress,
         ).answer
 
     def explained(self) -> RunAnswer:
         """Return the cache as it is, with the causes of its misses where they can be found."""
-        if self.resolved().get("machine", {}).get("system") == "ssd":
-            return self.compared({})
-        return api.compare(
-            self.stack,
-            {},
-            settings={"replay.causes": "sampled", **dict(pairs(self.settings))},
-            threads=self.threads,
-            progress=self.progress,
-        ).answer
+        is_drive = self.resolved().get("machine", {}).get("system") == "ssd"
+        return self.compared({}, {} if is_drive else {"replay.causes": "sampled"})
 
     def planned(self, present: RunAnswer) -> PlanAnswer:
         """Return what goals need, as `plan` does, under the partitioner of a case and `auto`'s."""

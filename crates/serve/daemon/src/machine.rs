@@ -106,14 +106,15 @@ impl Processor {
     fn checked(self) -> Result<Processor, SettingError> {
         check_measured("wake", &self.wake)?;
         check_measured("timer", &self.timer)?;
-        match self.cold.len() {
-            1 | 4 => Ok(self),
-            found => Err(SettingError {
-                key: "cold".to_owned(),
-                found: format!("{found} times"),
-                expected: "one, or one for each of 4 sleeps".to_owned(),
-            }),
+        let (found, sleeps) = (self.cold.len(), SLEEPS.len());
+        if found == 1 || found == sleeps {
+            return Ok(self);
         }
+        Err(SettingError {
+            key: "cold".to_owned(),
+            found: format!("{found} times"),
+            expected: format!("one, or one for each of {sleeps} sleeps"),
+        })
     }
 
     /// The value of an option: a file of [`MachineTimes`], or parts such as
@@ -543,15 +544,14 @@ impl CalibratedServer {
         wakes: &[u64],
         timers: &[u64],
     ) -> Result<Processor, LiveError> {
-        let failed = |error: String| LiveError::Failed(format!("a served cache: {error}"));
-        let mut client = LoadConnection::open(&self.address, "data").map_err(failed)?;
+        let mut client = LoadConnection::open(&self.address, "data").map_err(unserved)?;
         let mut rng = Seed(2).derive("calibrate").rng();
         for block in 0..HIT_BYTES / BLOCK {
-            one(&mut client, read_at(block * BLOCK)).map_err(failed)?;
+            one(&mut client, read(block * BLOCK, BLOCK)).map_err(unserved)?;
         }
         let mut hits = |length: u64| {
             let offset = rng.below(HIT_BYTES / length) * length;
-            NbdCommand::Read { range: Range { offset, length }, whole: false }
+            read(offset, length)
         };
         let hit_ns = self.processor_ns(&mut client, || hits(BLOCK))?;
         let large_hit_ns = self.processor_ns(&mut client, || hits(LARGE_REQUEST))?;
@@ -609,7 +609,6 @@ impl CalibratedServer {
         client: &mut LoadConnection,
         mut next: impl FnMut() -> NbdCommand,
     ) -> Result<f64, LiveError> {
-        let failed = |error: String| LiveError::Failed(format!("a served cache: {error}"));
         let mut send_for = |span: Duration| {
             let (begun, mut sent, mut meter) = (Instant::now(), 0_u64, ExportMeter::default());
             while begun.elapsed() < span {
@@ -624,9 +623,9 @@ impl CalibratedServer {
             }
             Ok(sent)
         };
-        send_for(self.part / 4).map_err(failed)?;
+        send_for(self.part / 4).map_err(unserved)?;
         let before = self.run_ns()?;
-        let sent = send_for(self.part).map_err(failed)?;
+        let sent = send_for(self.part).map_err(unserved)?;
         Ok((self.run_ns()? - before) as f64 / sent as f64)
     }
 
@@ -639,13 +638,12 @@ impl CalibratedServer {
         sleep: Duration,
         mut next: impl FnMut() -> NbdCommand,
     ) -> Result<f64, LiveError> {
-        let failed = |error: String| LiveError::Failed(format!("a served cache: {error}"));
         let mut rng = Seed(3).derive("calibrate").rng();
         let (begun, mut times) = (Instant::now(), 0);
         let (count, seconds) = self.reads()?;
         while times < MOST_SLEEPS && (begun.elapsed() < self.part || times == 0) {
             thread::sleep(sleep.mul_f64(0.5 + rng.unit()));
-            one(client, next()).map_err(failed)?;
+            one(client, next()).map_err(unserved)?;
             times += 1;
         }
         let (count_after, seconds_after) = self.reads()?;
@@ -675,8 +673,13 @@ impl CalibratedServer {
     }
 }
 
-fn read_at(offset: u64) -> NbdCommand {
-    NbdCommand::Read { range: Range { offset, length: BLOCK }, whole: false }
+fn read(offset: u64, length: u64) -> NbdCommand {
+    NbdCommand::Read { range: Range { offset, length }, whole: false }
+}
+
+/// What a client says of a server that does not answer.
+fn unserved(error: String) -> LiveError {
+    LiveError::Failed(format!("a served cache: {error}"))
 }
 
 fn send(client: &mut LoadConnection, command: NbdCommand) -> Result<(), String> {

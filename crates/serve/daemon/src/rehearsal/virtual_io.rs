@@ -481,8 +481,8 @@ mod tests {
 
     /// By hand, with 7 us to wake up by an operation, 9 us by a timer, and 5 us for what is cold. A
     /// read of 100 ns is found by a look. A timer at 100 us ends a sleep: at 114 us the server has
-    /// it. So does an arrival at 200 us, which is seen then: at 205 us. A sync is slept for, though
-    /// it takes no time: none passes.
+    /// it. So does an arrival at 200 us, which is seen then: at 205 us. A sync without time is not
+    /// slept for.
     #[test]
     fn what_ends_a_sleep_is_seen_late() {
         let (mut io, file) = world(0);
