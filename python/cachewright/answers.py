@@ -134,6 +134,9 @@ class Case:
     throughput: Throughput | None = None
     # Times on devices; absent without `[device]`.
     timing: Timing | None = None
+    # What was decided, beside the server's decisions; absent unless the replay continues from the
+    # state of a server.
+    continued: ContinuedDecisions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1279,6 +1282,17 @@ class Fairness:
     jain: float
     # Least progress over most progress, 0 to 1.
     min_over_max: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuedDecisions:
+    """Decisions of a replay that continues from the state of a server, in short."""
+
+    # A hash of what was decided from the start of the server to the end of the recording: which
+    # blocks were found, brought and evicted, and all quotas; 16 hexadecimal digits.
+    decided: str
+    # The server's own, which the state beside the next recording has; null without that.
+    decided_by_server: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,9 @@ use crate::product::{partitions, policies};
 use crate::recording::{SIMULATED_NS, Served, assert_alike, plan_of, simulated_files, stack};
 use crate::served::{Case, Clients, Facts, counts, names, open_server, quotas};
 use cachewright_cache::WriteMode;
+use cachewright_daemon::LivePlan;
 use cachewright_experiment::{ExperimentError, RunOptions, run};
+use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
 use cachewright_partition::Need as PartitionNeed;
@@ -13,9 +15,22 @@ use cachewright_trace::{RecordedState, state_path};
 use cachewright_types::measure::Counts;
 use serde_json::Value;
 use std::path::Path;
+use std::sync::mpsc::channel;
 
 /// Requests before the recording begins, up to a moment of it, and after that.
 const REQUESTS: [u64; 3] = [500, 250, 350];
+
+/// A recording, and the one behind it.
+const NAMES: [&str; 2] = ["2026-11-25T14-00-00.000Z.parquet", "2026-11-25T15-00-00.000Z.parquet"];
+
+/// Writes what decides in a server, as its replica has it, beside a recording of this name.
+fn write_state(server: &mut BlockServer, plan: &LivePlan, trace: &Path) {
+    let (sender, saved) = channel();
+    assert!(server.save_decider(move |state| sender.send(state).unwrap()));
+    let (origin_ns, decided) = (server.last_decision().0, Some(server.decided().0));
+    let (settings, state) = (plan.deciding().unwrap(), saved.recv().unwrap().unwrap());
+    RecordedState { origin_ns, decided, settings, state }.write(&state_path(trace)).unwrap();
+}
 
 /// What a server had counted in a part of its recording, and its quotas in the end.
 fn served(since: &[Counts], until: &[Counts], quotas: &[u32]) -> Served {
@@ -36,33 +51,39 @@ fn replayed(
     let set = set.iter().map(owned).collect();
     let options = RunOptions { threads: 1, set, ..RunOptions::default() };
     let answer = run(&text, Path::new("served.toml"), &options, &|_| true)?;
-    Ok(answer["cases"][0]["tenants"].as_array().unwrap().clone())
+    let case = &answer["cases"][0];
+    if let Some(continued) = case["continued"].as_object() {
+        let decided = continued["decided"].as_str();
+        assert!(decided.is_some() && decided == continued["decided_by_server"].as_str());
+    }
+    Ok(case["tenants"].as_array().unwrap().clone())
 }
 
 /// Serves a case whose recording begins when the cache is warm, and replays it from its beginning
 /// and from a moment of it.
-fn check(case: &Case, trace: &Path) {
-    check_behind(case, case, trace);
+fn check(case: &Case, folder: &Path) {
+    check_behind(case, case, folder);
 }
 
 /// The same of a case that the server was reloaded with, after another one had divided its cache.
-fn check_behind(before: &Case, case: &Case, trace: &Path) {
+fn check_behind(before: &Case, case: &Case, folder: &Path) {
+    let [trace, next] = NAMES.map(|name| folder.join(name));
     let (mut sim, device, volumes) = simulated_files(case.seed);
     let mut server = open_server(&mut sim, &plan_of(before).unwrap(), &[device], &volumes);
+    server.replicate(plan_of(before).unwrap().decider().unwrap()).unwrap();
     let mut clients = Clients::new(case, false);
     clients.send(&mut sim, &mut server, case, REQUESTS[0]);
     let plan = plan_of(case).unwrap();
     if before.partition != case.partition {
         let ahead = plan.ahead().unwrap();
-        let (quotas, division) = (plan.quotas(&ahead, &[]), plan.division(&ahead, &[]));
-        server.divide_otherwise(&mut sim, &quotas.unwrap(), division.unwrap());
+        let quotas = plan.quotas(&ahead, &[]).unwrap();
+        let division = || plan.division(&ahead, &[]);
+        server.divide_otherwise(&mut sim, &quotas, division).unwrap();
     }
 
     let origin_ns = server.last_decision().0;
-    let state = server.decider_snapshot().unwrap();
-    let settings = plan.deciding().unwrap();
-    RecordedState { origin_ns, settings, state }.write(&state_path(trace)).unwrap();
-    let file = RecordFile::create(trace, names(), None).unwrap();
+    write_state(&mut server, &plan, &trace);
+    let file = RecordFile::create(&trace, names(), None).unwrap();
     server.record(file.sink());
     let begun = counts(&server);
     clients.send(&mut sim, &mut server, case, REQUESTS[1]);
@@ -73,12 +94,14 @@ fn check_behind(before: &Case, case: &Case, trace: &Path) {
     clients.send(&mut sim, &mut server, case, REQUESTS[2]);
     server.end_recording(&mut sim).unwrap();
     file.finish().unwrap();
+    write_state(&mut server, &plan, &next);
+    std::fs::write(&next, "").unwrap();
 
     let (ended, quotas) = (counts(&server), quotas(&server));
     let all = served(&begun, &ended, &quotas);
-    assert_alike(case, &all, &replayed(case, trace, "0s", &[]).unwrap());
+    assert_alike(case, &all, &replayed(case, &trace, "0s", &[]).unwrap());
     let rest = served(&middle, &ended, &quotas);
-    assert_alike(case, &rest, &replayed(case, trace, &format!("{moment}ns"), &[]).unwrap());
+    assert_alike(case, &rest, &replayed(case, &trace, &format!("{moment}ns"), &[]).unwrap());
 }
 
 fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
@@ -106,7 +129,7 @@ fn every_policy_continues_where_the_server_was() {
     for (seed, policy) in (1..).zip(policies()) {
         for partition in ["shared", "hull"] {
             let folder = tempfile::tempdir().unwrap();
-            check(&case(policy, partition, seed), &folder.path().join("served.parquet"));
+            check(&case(policy, partition, seed), folder.path());
         }
     }
 }
@@ -116,7 +139,7 @@ fn every_partitioner_continues_where_the_server_was() {
     for (seed, partition) in (100..).zip(unpriced_partitions()) {
         for policy in ["lru", "arc", "duel-x"] {
             let folder = tempfile::tempdir().unwrap();
-            check(&case(policy, partition, seed), &folder.path().join("served.parquet"));
+            check(&case(policy, partition, seed), folder.path());
         }
     }
     let own = "{ name = \"hull\", own_policy = true }";
@@ -124,7 +147,7 @@ fn every_partitioner_continues_where_the_server_was() {
         let folder = tempfile::tempdir().unwrap();
         let facts = Facts { cutoff_bytes: 12 << 10, ..Facts::default() };
         let case = Case { mode, facts, ..case("s3-fifo", own, 7) };
-        check(&case, &folder.path().join("served.parquet"));
+        check(&case, folder.path());
     }
 }
 
@@ -133,16 +156,19 @@ fn a_recording_behind_a_reload_continues_by_the_new_division() {
     for (seed, after) in (200..).zip(["dp", "memshare", "static", "soft-qos"]) {
         let folder = tempfile::tempdir().unwrap();
         let (before, after) = (case("s3-fifo", "hull", seed), case("s3-fifo", after, seed));
-        check_behind(&before, &after, &folder.path().join("served.parquet"));
+        check_behind(&before, &after, folder.path());
     }
 }
 
 #[test]
 fn what_cannot_continue_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("served.parquet");
     let case = case("lru", "hull", 3);
-    check(&case, &trace);
+    check(&case, folder.path());
+    // Of another name, which says no time of the day.
+    let (named, trace) = (folder.path().join(NAMES[0]), folder.path().join("served.parquet"));
+    std::fs::rename(&named, &trace).unwrap();
+    std::fs::rename(state_path(&named), state_path(&trace)).unwrap();
     let refusal = |moment: &str, set: &[(&str, &str)]| {
         replayed(&case, &trace, moment, set).unwrap_err().to_string()
     };

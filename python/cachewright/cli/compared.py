@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cachewright import tables, words
-from cachewright.answers import CacheDrive, Case, RunAnswer, TenantFacts
+from cachewright.answers import CacheDrive, Case, ContinuedDecisions, RunAnswer, TenantFacts
 from cachewright.cli import noted, output
 from cachewright.tables import ranking, summary, timing
 
@@ -75,6 +75,24 @@ def _single(case: Case) -> None:
         _drive(case.flash)
     if case.timing:
         _timed(case)
+    if case.continued:
+        _continued(case.continued)
+
+
+def _continued(found: ContinuedDecisions) -> None:
+    """Say whether a replay from a server's state decided as the server did."""
+    if found.decided_by_server is None:
+        output.say(
+            "decisions are not compared with the server's: no state of the next recording "
+            "stands beside this one\n"
+        )
+    elif found.decided == found.decided_by_server:
+        output.say(f"decided as the server did to the end of the recording: {found.decided}\n")
+    else:
+        output.note(
+            f"decided otherwise than the server to the end of the recording: {found.decided}, "
+            f"and the server {found.decided_by_server}"
+        )
 
 
 def _drive(flash: CacheDrive) -> None:

@@ -97,6 +97,20 @@ pub struct Case {
     /// Times on devices; absent without `[device]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
+    /// What was decided, beside the server's decisions; absent unless the replay continues from the
+    /// state of a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continued: Option<ContinuedDecisions>,
+}
+
+/// Decisions of a replay that continues from the state of a server, in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContinuedDecisions {
+    /// A hash of what was decided from the start of the server to the end of the recording: which
+    /// blocks were found, brought and evicted, and all quotas; 16 hexadecimal digits.
+    pub decided: String,
+    /// The server's own, which the state beside the next recording has; null without that.
+    pub decided_by_server: Option<String>,
 }
 
 /// Counters of a cache, after the warm-up.

@@ -2,24 +2,33 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 20 | `cachewright state 1` and a line feed |
+//! | 20 | `cachewright state 2` and a line feed |
+//! | 8 | the time of the decision clock at which the recording begins |
+//! | 8 | a hash of what was decided before |
+//! | 4 | CRC-32 (IEEE 802.3) of the 16 bytes before it |
 //! | 8 | bytes of the content before it was compressed |
-//! | 4 | CRC-32 (IEEE 802.3) of the content before it was compressed |
+//! | 4 | CRC-32 of the content before it was compressed |
 //! | all others | the content, a frame of zstd |
 //!
-//! The content is that of [`RecordedState`], as `cachewright-snapshot` writes it. Numbers are
-//! little-endian. A file appears under its name when it is complete, and before its recording does.
+//! The content is the time again, the settings and the state of [`RecordedState`], as
+//! `cachewright-snapshot` writes them. Numbers are little-endian. A file appears under its name
+//! when it is complete; that may be after its recording has begun. Version 1 had no time, hash and
+//! checksum before the content's length; it is read as well.
 
 use crate::TraceError;
 use crate::write::atomic::{AtomicFile, remove_abandoned};
-use cachewright_snapshot::{SnapshotValue, restore, saved};
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
+};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// How a file begins.
-const MAGIC: &[u8; 20] = b"cachewright state 1\n";
+const MAGIC: &[u8; 20] = b"cachewright state 2\n";
+/// How one of the first version begins.
+const MAGIC_1: &[u8; 20] = b"cachewright state 1\n";
 /// Bytes of content that are read at most.
 const MAX_BYTES: u64 = 1 << 40;
 /// Bytes that are made room for before any was read.
@@ -28,10 +37,12 @@ const MAX_RESERVED: u64 = 1 << 20;
 const LEVEL: i32 = 1;
 
 /// What decided at the beginning of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, SnapshotValue)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedState {
     /// The time of the decision clock at which the recording begins, its time 0.
     pub origin_ns: u64,
+    /// A hash of what was decided before; files of version 1 have none.
+    pub decided: Option<u64>,
     /// What decisions depend on and the state has not: keys of the stack with their values.
     pub settings: Vec<(String, String)>,
     /// A snapshot of what decides.
@@ -62,11 +73,20 @@ impl RecordedState {
     /// system's.
     pub fn write(&self, path: &Path) -> Result<u64, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
-        let content = saved(self).map_err(|error| refused(path, error.to_string()))?;
+        let content = self.content().map_err(|error| refused(path, error.to_string()))?;
         let frame = zstd::encode_all(&content[..], LEVEL).map_err(failed)?;
+        let numbers = [self.origin_ns, self.decided.unwrap_or_default()].map(u64::to_le_bytes);
+        let numbers = numbers.concat();
         let (length, checksum) = (content.len() as u64, crc32fast::hash(&content));
         let mut file = AtomicFile::create(path)?;
-        let parts = [&MAGIC[..], &length.to_le_bytes(), &checksum.to_le_bytes(), &frame];
+        let parts = [
+            &MAGIC[..],
+            &numbers,
+            &crc32fast::hash(&numbers).to_le_bytes(),
+            &length.to_le_bytes(),
+            &checksum.to_le_bytes(),
+            &frame,
+        ];
         parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)?;
         file.commit()?;
         Ok(parts.iter().map(|part| part.len() as u64).sum())
@@ -77,12 +97,9 @@ impl RecordedState {
     pub fn read(path: &Path) -> Result<RecordedState, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
-        let mut head = Vec::new();
-        let head_bytes = MAGIC.len() as u64 + 12;
-        file.by_ref().take(head_bytes).read_to_end(&mut head).map_err(failed)?;
-        let Some((length, checksum)) = head_of(&head) else {
-            return Err(refused(path, "what does not begin as such a file"));
-        };
+        let begin = StateBegin::read(&mut file, path)?;
+        let numbers: [u8; 12] = head(&mut file, path)?;
+        let [length, checksum] = [0..8, 8..12].map(|bytes| little_endian(&numbers[bytes]));
         if length > MAX_BYTES {
             return Err(refused(path, format!("a state of {length} bytes")));
         }
@@ -92,28 +109,91 @@ impl RecordedState {
         if read.is_err() || content.len() as u64 != length {
             return Err(refused(path, "a file that was cut short or is damaged"));
         }
-        if crc32fast::hash(&content) != checksum {
+        if u64::from(crc32fast::hash(&content)) != checksum {
             return Err(refused(path, "a file whose checksum does not fit its content"));
         }
-        let mut state = RecordedState::default();
-        restore(&mut state, &content).map_err(|error| refused(path, error.to_string()))?;
-        Ok(state)
+        let state = RecordedState::of_content(&content, begin);
+        state.map_err(|error| refused(path, error.to_string()))
+    }
+
+    fn content(&self) -> Result<Vec<u8>, SnapshotError> {
+        let mut out = SnapshotWriter::default();
+        self.origin_ns.save(&mut out);
+        self.settings.save(&mut out);
+        self.state.save(&mut out);
+        out.finish()
+    }
+
+    fn of_content(
+        content: &[u8],
+        begin: Option<StateBegin>,
+    ) -> Result<RecordedState, SnapshotError> {
+        let mut from = SnapshotReader::new(content);
+        let origin_ns = u64::load(&mut from)?;
+        let (settings, state) = (Vec::load(&mut from)?, Vec::load(&mut from)?);
+        from.finish()?;
+        let decided = begin.map(|begin| begin.decided);
+        Ok(RecordedState { origin_ns, decided, settings, state })
     }
 }
 
-/// The length and the checksum of the content.
-fn head_of(head: &[u8]) -> Option<(u64, u32)> {
-    let rest = head.strip_prefix(&MAGIC[..])?;
-    let (length, checksum) = rest.split_at_checked(8)?;
-    let checksum = u32::from_le_bytes(checksum.try_into().ok()?);
-    Some((u64::from_le_bytes(length.try_into().ok()?), checksum))
+/// When a state was, which its file says before its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateBegin {
+    /// See [`RecordedState::origin_ns`].
+    pub origin_ns: u64,
+    /// See [`RecordedState::decided`].
+    pub decided: u64,
+}
+
+impl StateBegin {
+    /// Reads it alone; nothing in a file of version 1. Errors: as of [`RecordedState::read`].
+    pub fn of_file(path: &Path) -> Result<Option<StateBegin>, TraceError> {
+        let failed = |source| TraceError::Io { path: path.to_owned(), source };
+        StateBegin::read(&mut File::open(path).map_err(failed)?, path)
+    }
+
+    fn read(file: &mut impl Read, path: &Path) -> Result<Option<StateBegin>, TraceError> {
+        let magic: [u8; 20] = head(file, path)?;
+        if magic == *MAGIC_1 {
+            return Ok(None);
+        }
+        if magic != *MAGIC {
+            return Err(refused(path, NOT_ONE));
+        }
+        let numbers: [u8; 20] = head(file, path)?;
+        if u64::from(crc32fast::hash(&numbers[..16])) != little_endian(&numbers[16..]) {
+            return Err(refused(path, "a file whose checksum does not fit its head"));
+        }
+        let [origin_ns, decided] = [0..8, 8..16].map(|bytes| little_endian(&numbers[bytes]));
+        Ok(Some(StateBegin { origin_ns, decided }))
+    }
+}
+
+/// What is found where a file is none of these.
+const NOT_ONE: &str = "what does not begin as such a file";
+
+/// The next bytes of a file's head. Errors: the operating system's; the file ends before.
+fn head<const BYTES: usize>(file: &mut impl Read, path: &Path) -> Result<[u8; BYTES], TraceError> {
+    let mut bytes = [0; BYTES];
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(refused(path, NOT_ONE)),
+        Err(source) => Err(TraceError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// A number of at most eight bytes.
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 fn refused(path: &Path, found: impl Into<String>) -> TraceError {
     TraceError::File {
         path: path.to_owned(),
         found: found.into(),
-        expected: "a state that a live server wrote beside a recording, of version 1".to_owned(),
+        expected: "a state that a live server wrote beside a recording, of version 1 or 2"
+            .to_owned(),
     }
 }
 
@@ -127,7 +207,8 @@ mod tests {
         let settings = [("cache.policy", "arc"), ("tenant", "a, b")];
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
         let state = (0..4000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
-        RecordedState { origin_ns: 77, settings: settings.map(owned).to_vec(), state }
+        let settings = settings.map(owned).to_vec();
+        RecordedState { origin_ns: 77, decided: Some(1 << 60), settings, state }
     }
 
     #[test]
@@ -149,15 +230,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_says_when_it_was_and_those_of_version_1_are_read_without() {
+        let folder = directory();
+        let path = folder.path().join("x.state");
+        state().write(&path).unwrap();
+        let begin = StateBegin { origin_ns: 77, decided: 1 << 60 };
+        assert_eq!(StateBegin::of_file(&path).unwrap(), Some(begin));
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [&MAGIC_1[..], &bytes[40..]].concat()).unwrap();
+        assert_eq!(StateBegin::of_file(&path).unwrap(), None);
+        let expected = RecordedState { decided: None, ..state() };
+        assert_eq!(RecordedState::read(&path).unwrap(), expected);
+    }
+
+    #[test]
     fn files_of_something_else_are_refused() {
         let folder = directory();
         let path = folder.path().join("x.state");
-        for bytes in [&b""[..], b"cachewright state 2\n", b"PAR1", &[0; 400]] {
+        for bytes in [&b""[..], b"cachewright state 3\n", b"PAR1", &[0; 400]] {
             std::fs::write(&path, bytes).unwrap();
             let error = RecordedState::read(&path).unwrap_err().to_string();
             assert!(error.contains("found what does not begin as such a file"), "{error}");
         }
-        let huge = [&MAGIC[..], &u64::MAX.to_le_bytes(), &[0; 4]].concat();
+        let huge = [&MAGIC_1[..], &u64::MAX.to_le_bytes(), &[0; 4]].concat();
         std::fs::write(&path, huge).unwrap();
         let error = RecordedState::read(&path).unwrap_err().to_string();
         assert!(error.contains("18446744073709551615 bytes"), "{error}");

@@ -531,6 +531,11 @@ impl<P: Policy> Engine<P> {
         self.pools.counters().counts(tenant)
     }
 
+    /// Counters of all tenants so far, in their order.
+    pub fn all_counts(&self) -> &[Counts] {
+        self.pools.counters().all_counts()
+    }
+
     /// Blocks of one tenant that were dropped without write-back, by reason.
     pub fn losses(&self, tenant: TenantId) -> &Losses {
         self.pools.counters().losses(tenant)

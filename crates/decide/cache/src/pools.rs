@@ -541,6 +541,11 @@ impl TenantCounters {
         &self.counts[tenant.index()]
     }
 
+    /// Counters of all tenants.
+    pub(crate) fn all_counts(&self) -> &[Counts] {
+        &self.counts
+    }
+
     /// Blocks of a tenant that were dropped, by reason.
     pub(crate) fn losses(&self, tenant: TenantId) -> &Losses {
         &self.losses[tenant.index()]

@@ -1,4 +1,5 @@
-//! How long a live server pauses while what decides is copied into memory (`serve.record_state`).
+//! How long it takes to copy what decides into memory: what a live server would pause for a state
+//! (`serve.record_state`), if a second cache beside it were not copied instead.
 //!
 //! ```sh
 //! cargo run --release -p cachewright-control --example snapshot_pause -- [BLOCKS] [ROUNDS]
@@ -40,7 +41,7 @@ fn decider(
     control.first();
     let needs = SignalNeeds { curves, ..SignalNeeds::default() };
     let division = divided.then(|| Division::new(control, needs, 0, BLOCK.trailing_zeros()));
-    Ok(RequestDecider { cache, division, streams: None })
+    Ok(RequestDecider::new(cache, division, None))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -8,7 +8,7 @@ use crate::control::Control;
 use crate::decider::divide;
 use crate::hour_curves::HourlyCurves;
 use crate::meters::{AnswerTimes, RequestMeter, SignalNeeds};
-use cachewright_cache::{Cache, Engine, Left, Plan, SequentialStreams};
+use cachewright_cache::{Cache, Engine, Left, Move, Plan, SequentialStreams};
 use cachewright_partition::Models;
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_snapshot::Snapshot;
@@ -111,6 +111,35 @@ impl Division {
     }
 }
 
+/// A hash of decisions in their order: which blocks reads and writes found, brought and evicted,
+/// and the quotas of divisions. Whether an evicted block was dirty depends on what was written back
+/// between requests, which a replay does not know, and is no part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecisionHash(pub u64);
+
+impl DecisionHash {
+    fn add(&mut self, value: u64) {
+        // One round of the multiplication of FxHash, on the bits in an order that each step mixes.
+        self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn add_move(&mut self, step: &Move) {
+        let (kind, tenant, number) = match step {
+            Move::Serve(block) => (1, block.tenant, block.number),
+            Move::Fetch(block) => (2, block.tenant, block.number),
+            Move::Fill(block) => (3, block.tenant, block.number),
+            Move::WriteBack(block) | Move::Drop(block) => (4, block.tenant, block.number),
+            Move::WriteThrough(block) => (5, block.tenant, block.number),
+            Move::Discard { cached, .. } => (6, cached.tenant, cached.number),
+            Move::Bypass { tenant, number } => (7, *tenant, *number),
+            Move::Swap(blocks) => (8, blocks[0].tenant, blocks[0].number),
+            Move::Clean(_) | Move::Trim | Move::Flush => return,
+        };
+        self.add(number);
+        self.add(kind << 16 | u64::from(tenant.0));
+    }
+}
+
 /// What decides in a live server: the cache, what divides it, and what lets long sequential streams
 /// go past it. A snapshot of it is all that later decisions depend on, but settings and models.
 #[derive(Snapshot)]
@@ -123,9 +152,21 @@ pub struct RequestDecider<P> {
     /// The streams by which requests go past the cache, where some do.
     #[snapshot(each)]
     pub streams: Option<SequentialStreams>,
+    /// Stands beside a snapshot, so that older ones continue.
+    #[snapshot(settings)]
+    decided: DecisionHash,
 }
 
 impl<P: Policy> RequestDecider<P> {
+    /// A cache that is divided anew, and that streams go past, where that is wanted.
+    pub fn new(
+        cache: Cache<P>,
+        division: Option<Division>,
+        streams: Option<SequentialStreams>,
+    ) -> RequestDecider<P> {
+        RequestDecider { cache, division, streams, decided: DecisionHash::default() }
+    }
+
     /// Decides about a request, as a division that is due has been made. The moves replace what
     /// `plan` held.
     pub fn request(&mut self, request: &Request, plan: &mut Plan) {
@@ -134,6 +175,19 @@ impl<P: Policy> RequestDecider<P> {
             true => self.cache.on_cut_off(request, FutureSlice::None, plan),
             false => self.cache.on(request, plan),
         }
+        if matches!(request.op, Op::Read | Op::Write) {
+            plan.moves.iter().for_each(|step| self.decided.add_move(step));
+        }
+    }
+
+    /// What was decided so far, in short.
+    pub fn decided(&self) -> DecisionHash {
+        self.decided
+    }
+
+    /// Goes on from what was decided before a snapshot, which does not have this.
+    pub fn decided_before(&mut self, decided: DecisionHash) {
+        self.decided = decided;
     }
 
     /// Measures a request for divisions.
@@ -159,6 +213,9 @@ impl<P: Policy> RequestDecider<P> {
         self.cache.control(plan, |engine, left| {
             divided = division.end_interval(engine, left, kept);
         });
+        if let Some(QuotaChange { quotas, .. }) = &divided {
+            quotas.iter().for_each(|quota| self.decided.add((*quota).into()));
+        }
         divided
     }
 

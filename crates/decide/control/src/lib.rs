@@ -19,7 +19,7 @@ pub use cachewright_curve::signal::Signals;
 pub use cachewright_partition::Models;
 pub use control::{ChurnTotals, Control, TenantUsage};
 pub use decider::{CacheDecider, Decider, divide, standings};
-pub use division::{Division, QuotaChange, RequestDecider};
+pub use division::{DecisionHash, Division, QuotaChange, RequestDecider};
 pub use hour_curves::{HourlyCurves, KeptCurve, KeptPoint};
 pub use interval_curves::{CachePolicy, head_curves, interval_curves};
 pub use meters::{AnswerTimes, BlockUse, RequestMeter, SignalMeter, SignalNeeds};

@@ -75,7 +75,7 @@ policies! {
 }
 
 /// Makes policies of one kind, of a given capacity and seed.
-pub type PolicyMaker = Box<dyn Fn(u32, Seed) -> Box<dyn Policy>>;
+pub type PolicyMaker = Box<dyn Fn(u32, Seed) -> Box<dyn Policy> + Send + Sync>;
 
 /// A maker of the policy of this name, for loops that are compiled once for all policies.
 pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<PolicyMaker, RegistryError> {

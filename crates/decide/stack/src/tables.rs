@@ -419,8 +419,8 @@ declare! {
         record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
             applies "with `record`";
         /// whether a snapshot of what decides is written beside each recording, so that a replay
-        /// continues from it; the server pauses while it is taken
-        record_state: bool = false, ""; applies "with `record`";
+        /// continues from it; it takes the memory of decisions once more
+        record_state: bool = true, ""; applies "with `record`";
         /// whether miss-ratio curves of the last hour are sampled for `/status`, even if the
         /// partitioner needs none
         curves: bool = false, "";

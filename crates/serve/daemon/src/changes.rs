@@ -10,7 +10,7 @@ use crate::plan::LivePlan;
 use cachewright_stack::deciding::DIVIDING;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 7] = [
@@ -216,7 +216,7 @@ impl Changes {
         if each != models.partition.each {
             let mut models = LiveModels::clone(models);
             models.partition.each = each;
-            self.plan.models = Rc::new(models);
+            self.plan.models = Arc::new(models);
         }
     }
 
@@ -340,7 +340,7 @@ mod tests {
         let mut models = LiveModels::default();
         let model = |name: &&str| format!("{name}{version}").into_bytes();
         models.partition.each = names.iter().map(model).collect();
-        plan.models = Rc::new(models);
+        plan.models = Arc::new(models);
         plan
     }
 

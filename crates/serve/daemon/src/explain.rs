@@ -177,12 +177,12 @@ impl ExplainedBlock {
         let mut engine: Engine<Box<dyn Policy>> = plan.engine(plan.volumes.len(), &quotas);
         engine.explain_misses(plan.capacity_blocks, false, false);
         Ok(ExplainedBlock {
-            decider: RequestDecider {
-                cache: Cache::new(engine, shift),
+            decider: RequestDecider::new(
+                Cache::new(engine, shift),
                 // One that needs times of answers cannot divide here.
-                division: plan.division(&ahead, &[])?.filter(|division| !division.is_priced()),
-                streams: plan.cutoff().map(SequentialStreams::new),
-            },
+                plan.division(&ahead, &[])?.filter(|division| !division.is_priced()),
+                plan.cutoff().map(SequentialStreams::new),
+            ),
             plan: Plan::default(),
             tenant: TenantId(tenant as u16),
             number: offset_bytes >> shift,

@@ -32,7 +32,10 @@ pub fn check(plan: &LivePlan) -> Result<(), LiveError> {
 
 /// Errors: `available` bytes are less than what is needed.
 fn check_needed(plan: &LivePlan, available: u64) -> Result<(), LiveError> {
-    let needed = u64::from(plan.capacity_blocks) * (BLOCK_MEMORY + DECISION_MEMORY);
+    // A replica of what decides takes that memory once more.
+    let is_replicated = plan.serve.recordings.is_some() && plan.serve.record_state;
+    let decisions = DECISION_MEMORY * if is_replicated { 2 } else { 1 };
+    let needed = u64::from(plan.capacity_blocks) * (BLOCK_MEMORY + decisions);
     let (clients, hot) = (plan.serve.client_memory, plan.serve.memory);
     if needed.saturating_add(clients.0).saturating_add(hot.0) <= available {
         return Ok(());

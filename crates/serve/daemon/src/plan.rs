@@ -14,10 +14,11 @@ use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::identity::Accepted;
 use crate::trial;
-use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, WriteMode};
+use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, SequentialStreams, WriteMode};
 use cachewright_control::{Control, HourlyCurves};
 use cachewright_live::blocks::{
-    BackgroundSettings, CleaningSettings, DeviceLayout, Division, max_blocks,
+    BackgroundSettings, CleaningSettings, DeviceLayout, Division, LiveDecider, PolicySource,
+    max_blocks,
 };
 use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use cachewright_live::front::Caps;
@@ -36,7 +37,7 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A volume of the stack.
@@ -71,9 +72,9 @@ pub struct LivePlan {
     pub(crate) accepted: Accepted,
     /// Tenants that were removed while the server runs; empty if none were.
     pub(crate) absent: Vec<bool>,
-    maker: Rc<PolicyMaker>,
+    maker: Arc<PolicyMaker>,
     /// Trained models.
-    pub(crate) models: Rc<LiveModels>,
+    pub(crate) models: Arc<LiveModels>,
 }
 
 impl LivePlan {
@@ -105,8 +106,8 @@ impl LivePlan {
         check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
         let wanted = division::check(&stack).map_err(refuse)?;
-        let models = Rc::new(LiveModels::read(&stack).map_err(refuse)?);
-        let maker = Rc::new(stack.policy_maker().map_err(refuse)?);
+        let models = Arc::new(LiveModels::read(&stack).map_err(refuse)?);
+        let maker = Arc::new(stack.policy_maker().map_err(refuse)?);
         let (absent, accepted) = (Vec::new(), Accepted::default());
         let plan = LivePlan {
             serve,
@@ -177,12 +178,12 @@ impl LivePlan {
 
     /// The same plan, but for its policy, which is that of another.
     pub(crate) fn with_policy_of(self, other: &LivePlan) -> LivePlan {
-        let mut plan = LivePlan { maker: Rc::clone(&other.maker), ..self };
+        let mut plan = LivePlan { maker: Arc::clone(&other.maker), ..self };
         plan.stack.cache.take_policy_of(&other.stack.cache);
         if plan.models.policy != other.models.policy {
             let mut models = LiveModels::clone(&plan.models);
             models.policy = other.models.policy.clone();
-            plan.models = Rc::new(models);
+            plan.models = Arc::new(models);
         }
         plan
     }
@@ -261,6 +262,21 @@ impl LivePlan {
     pub fn policy(&self, pool: usize, capacity_blocks: u32) -> Box<dyn Policy> {
         let policy = (self.maker)(capacity_blocks, self.stack.pool_seed(pool));
         self.models.given_to(policy)
+    }
+
+    /// The same for all that comes, also on other threads.
+    pub(crate) fn policy_source(&self) -> PolicySource {
+        let plan = self.clone();
+        Arc::new(move |pool, capacity_blocks| plan.policy(pool, capacity_blocks))
+    }
+
+    /// What decides in a server of the stack, before its first decision and without what is known
+    /// ahead, so that a snapshot can be restored into it. Errors: a setting is refused.
+    pub fn decider(&self) -> Result<LiveDecider, LiveError> {
+        let engine = self.engine(self.volumes.len(), &self.quotas(&[], &[])?);
+        let cache = Cache::new(engine, self.block_bytes().trailing_zeros());
+        let streams = self.cutoff().map(SequentialStreams::new);
+        Ok(LiveDecider::new(cache, self.division(&[], &[])?, streams))
     }
 
     /// What clients of a tenant's export may do.

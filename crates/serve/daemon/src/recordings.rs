@@ -7,9 +7,10 @@
 //! thread, because a long recording is read as a whole. `served.parquet` becomes
 //! `served-1.parquet`, or has the next number that is free.
 //!
-//! Where that is asked for, what decides as a recording of a folder begins is written beside it,
-//! before it: the server takes a snapshot into memory between two decisions, a thread writes it. A
-//! state goes with its recording; one whose recording never appeared is removed at the next start.
+//! What decides as a recording of a folder begins is written beside it, unless the stack says not
+//! to. The server does not pause for it: a replica of what decides is saved, on a thread of its
+//! own. A state appears while its recording is written, and goes with it; one whose recording never
+//! appeared is removed at the next start.
 
 use crate::error::LiveError;
 use crate::operator::OperatorLine;
@@ -49,9 +50,10 @@ pub struct Recordings {
     span_ns: u64,
     keep_ns: u64,
     bounds: Bounds,
-    /// Whether what decides is written beside a recording, and why it was not beside the last one.
+    /// Whether what decides is written beside a recording.
     with_state: bool,
-    lacks_state: Option<String>,
+    /// Recordings that have no state beside them, and why: not yet said to operators.
+    without_state: Arc<Mutex<Vec<(RecordingName, String)>>>,
     /// Requests of recordings that ended early.
     dropped: u64,
     /// Errors that were said, and whether the early end of this recording was.
@@ -112,7 +114,7 @@ impl Recordings {
             keep_ns: 0,
             bounds: Bounds::default(),
             with_state: false,
-            lacks_state: None,
+            without_state: Arc::default(),
             dropped: 0,
             said_errors: 0,
             said_end: false,
@@ -161,34 +163,63 @@ impl Recordings {
         let volumes = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
         // Names rise, whatever the clock of the machine does.
         let name = RecordingName::at_ms(unix_ms().max(self.last.unix_ms() + 1));
-        let state = if self.with_state { self.state(plan, blocks) } else { None };
-        let sink = self.writer.begin(name, volumes, self.bounds, state);
+        let sink = self.writer.begin(name, volumes, self.bounds);
         self.is_open = sink.is_some();
         if self.is_open {
             self.last = name;
+        }
+        match self.with_state {
+            true if self.is_open => self.save_state(name, plan, blocks),
+            true => {}
+            false => blocks.drop_replica(),
         }
         self.ends_ns = now_ns.saturating_add(if self.is_open { self.span_ns } else { AGAIN_NS });
         self.said_end = false;
         blocks.record(sink.unwrap_or_else(|| Box::new(Behind)));
     }
 
-    /// What decides now; nothing, with the reason for operators, where it cannot be saved.
-    fn state(&mut self, plan: &LivePlan, blocks: &BlockServer) -> Option<RecordedState> {
-        let state = blocks.decider_snapshot().map_err(|error| error.to_string());
-        let state = state.and_then(|state| Ok((state, plan.deciding()?)));
-        let origin_ns = blocks.last_decision().0;
-        let known = |(state, settings)| RecordedState { origin_ns, settings, state };
-        state.map(known).map_err(|error| self.lacks_state = Some(error)).ok()
+    /// Has what decides now written beside the recording that begins; operators are told why where
+    /// it cannot be. Nothing is decided while a replica begins: at a start, when a reload asks for
+    /// states, and when the one before was lost.
+    fn save_state(&mut self, name: RecordingName, plan: &LivePlan, blocks: &mut BlockServer) {
+        let without = Arc::clone(&self.without_state);
+        let tell = move |why: String| {
+            without.lock().unwrap_or_else(PoisonError::into_inner).push((name, why));
+        };
+        let begun = plan.deciding().and_then(|settings| {
+            if !blocks.has_replica() {
+                let empty = plan.decider().map_err(|error| error.to_string())?;
+                blocks.replicate(empty)?;
+            }
+            Ok(settings)
+        });
+        let settings = match begun {
+            Ok(settings) => settings,
+            Err(why) => return tell(why),
+        };
+        let (origin_ns, decided) = (blocks.last_decision().0, Some(blocks.decided().0));
+        let (queue, tell_later) = (self.writer.worker.queue(), tell.clone());
+        let takes = move |saved: Result<Vec<u8>, String>| {
+            let state = saved.map(|state| RecordedState { origin_ns, decided, settings, state });
+            let taken = state.and_then(|state| {
+                let item = WriterItem::State(name, Box::new(state));
+                queue.offer(item).map_err(|_| "the thread that writes it is behind".to_owned())
+            });
+            taken.unwrap_or_else(tell_later);
+        };
+        if !blocks.save_decider(takes) {
+            tell("what follows the decisions beside the server was too far behind".to_owned());
+        }
     }
 
     /// Sentences about recordings that ended early and files that could not be written, once each.
     pub fn news(&mut self, blocks: &BlockServer) -> Vec<String> {
         let mut lines = Vec::new();
-        lines.extend(self.lacks_state.take().map(|error| {
-            format!(
-                "recordings: the next one has no state beside it (`serve.record_state`): {error}"
-            )
+        let mut without = self.without_state.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.extend(without.drain(..).map(|(name, why)| {
+            format!("the recording {name} has no state beside it (`serve.record_state`): {why}")
         }));
+        drop(without);
         let stopped = blocks.recorded().and_then(|recorded| recorded.stopped);
         if let Some(stop) = stopped.filter(|_| self.is_open && !self.said_end) {
             self.said_end = true;
@@ -222,6 +253,8 @@ impl Recordings {
     /// Ends the last recording; returns lines for operators.
     pub fn finish(mut self, io: &mut impl Io, blocks: &mut BlockServer) -> Vec<String> {
         self.close(io, blocks);
+        // A state that is being saved is written as well.
+        blocks.end_replica();
         let folder = self.folder.display().to_string();
         let mut counts = self.writer.finish();
         counts.dropped += self.dropped;
@@ -280,8 +313,10 @@ pub struct Bounds {
 /// What the thread is handed.
 enum WriterItem {
     /// The recording ends, and another one begins, of volumes named in the order of tenants.
-    Begin(RecordingName, Vec<String>, Bounds, Option<RecordedState>),
+    Begin(RecordingName, Vec<String>, Bounds),
     Part(RecordPart),
+    /// What decided when a recording began, which may be over by now.
+    State(RecordingName, Box<RecordedState>),
 }
 
 /// The threads, and what they have counted.
@@ -322,18 +357,16 @@ impl RecordingWriter {
         Ok(RecordingWriter { worker, recovery, counts })
     }
 
-    /// Begins a recording of volumes that are named in the order of tenants, with the `state`
-    /// beside it if there is one; the one before ends. Returns what takes its requests, and nothing
-    /// if the thread is behind.
+    /// Begins a recording of volumes that are named in the order of tenants; the one before ends.
+    /// Returns what takes its requests, and nothing if the thread is behind.
     pub fn begin(
         &self,
         name: RecordingName,
         volumes: Vec<String>,
         bounds: Bounds,
-        state: Option<RecordedState>,
     ) -> Option<Box<dyn RecordSink>> {
         let queue = self.worker.queue();
-        queue.offer(WriterItem::Begin(name, volumes, bounds, state)).ok()?;
+        queue.offer(WriterItem::Begin(name, volumes, bounds)).ok()?;
         Some(Box::new(WriterHandover(queue)))
     }
 
@@ -392,25 +425,33 @@ impl RecordingWork {
     fn run(mut self, items: Items<WriterItem>) {
         for item in items {
             match item {
-                WriterItem::Begin(name, volumes, bounds, state) => {
+                WriterItem::Begin(name, volumes, bounds) => {
                     self.finish();
                     self.bounds = bounds;
-                    self.begin(name, volumes, state);
+                    self.begin(name, volumes);
                 }
                 WriterItem::Part(part) => self.write(&part),
+                WriterItem::State(name, state) => self.write_state(name, &state),
             }
         }
         self.finish();
     }
 
-    fn begin(&mut self, name: RecordingName, volumes: Vec<String>, state: Option<RecordedState>) {
+    fn begin(&mut self, name: RecordingName, volumes: Vec<String>) {
         self.tally.count(|counts| counts.kept = 0);
         let path = self.folder.join(name.to_string());
-        // A recording without its state can still be replayed from an empty cache.
-        let written = state.map(|state| state.write(&state_path(&path)));
-        written.and_then(|written| self.tally.counted(written));
         let writer = self.tally.counted(create_writer("parquet", &path, &BTreeMap::new()));
         self.file = Some(OpenRecording { name, volumes, writer, requests: 0 });
+    }
+
+    /// Writes a state beside its recording, if that is being written or is there. Where it cannot
+    /// be written, the recording can still be replayed from an empty cache.
+    fn write_state(&mut self, name: RecordingName, state: &RecordedState) {
+        let path = self.folder.join(name.to_string());
+        let is_open = |file: &OpenRecording| file.name == name && file.writer.is_some();
+        if self.file.as_ref().is_some_and(is_open) || is_there(&path) {
+            self.tally.counted(state.write(&state_path(&path)));
+        }
     }
 
     fn write(&mut self, part: &RecordPart) {
@@ -890,7 +931,7 @@ mod tests {
     /// Records so many requests in a file that begins then.
     fn record(writer: &RecordingWriter, begin_ms: u64, requests: u64, bounds: Bounds) {
         let name = RecordingName::at_ms(BEGIN_MS + begin_ms);
-        let sink = writer.begin(name, vec!["a".to_owned()], bounds, None).unwrap();
+        let sink = writer.begin(name, vec!["a".to_owned()], bounds).unwrap();
         let mut recorder = RequestRecorder::new(sink, Nanos(0));
         for time in 1..=requests {
             recorder.note(&Request {
@@ -930,7 +971,7 @@ mod tests {
         let name = RecordingName::at_ms(BEGIN_MS);
         let writer = RecordingWriter::start(of_killed.path()).unwrap();
         let mut recorder = RequestRecorder::new(
-            writer.begin(name, vec!["a".to_owned()], BOUNDS, None).unwrap(),
+            writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(),
             Nanos(0),
         );
         recorder.keep(Nanos(10), 10);

@@ -21,9 +21,7 @@ use crate::recordings::DecisionRecorder;
 use crate::status::{ClientLoad, StatusPublisher};
 use crate::trial::{Judgement, RunningTrial};
 use cachewright_cache::Quotas;
-use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, ServedVolume,
-};
+use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer, ServedVolume};
 use cachewright_live::exports::{ConnectionLimits, NbdFrontEnd, NbdSettings, TlsConfig};
 use cachewright_live::front::{self, BlockService, FrontEnd, ServedExport};
 use cachewright_live::io::batch::Aside;
@@ -497,8 +495,10 @@ impl Server {
         if replaces {
             lines.push(self.replace_policies());
         }
-        if let Some((quotas, division)) = divided {
-            self.service.blocks.divide_otherwise(&mut self.io, &quotas, division);
+        if let Some(quotas) = divided {
+            let (plan, ahead) = (&self.plan, &changes.ahead);
+            let division = || plan.division(ahead, &[]);
+            self.service.blocks.divide_otherwise(&mut self.io, &quotas, division)?;
             let partition = &self.plan.stack.cache.partition.name;
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
@@ -603,14 +603,13 @@ impl Server {
     /// Puts the policy of the plan in the place of the one before; returns what operators are told.
     fn replace_policies(&mut self) -> String {
         let plan = &self.plan;
-        let make = |pool: usize, blocks: u32| plan.policy(pool, blocks);
         let held = |blocks: &BlockServer| {
             let cache = blocks.cache();
             let tenants = (0..plan.volumes.len()).map(|tenant| TenantId(tenant as u16));
             tenants.map(|tenant| u64::from(cache.engine().occupancy(tenant))).sum::<u64>()
         };
         let before = held(&self.service.blocks);
-        self.service.blocks.replace_policies(&mut self.io, make);
+        self.service.blocks.replace_policies(&mut self.io, plan.policy_source());
         let kept = Bytes(held(&self.service.blocks) * plan.block_bytes());
         let [name, ..] = plan.schemes();
         let before = Bytes(before * plan.block_bytes());
@@ -627,7 +626,7 @@ impl Server {
 
     /// How the cache is divided from then on, if otherwise. Errors: the cache is too large, or
     /// divided among other pools than before.
-    fn divided(&self, changes: &Changes) -> Result<Option<Divided>, LiveError> {
+    fn divided(&self, changes: &Changes) -> Result<Option<Quotas>, LiveError> {
         let plan = &changes.plan;
         if !changes.divides {
             return Ok(None);
@@ -647,7 +646,8 @@ impl Server {
                  same tenants, or a restart"
             )));
         }
-        Ok(Some((quotas, plan.division(&changes.ahead, &[])?)))
+        plan.division(&changes.ahead, &[])?;
+        Ok(Some(quotas))
     }
 
     /// Opens the devices of tenants that come. Errors: one is not there, or in use.
@@ -783,8 +783,8 @@ impl Server {
         for tenant in changes.added.iter().copied() {
             let (volume, planned) = (served[tenant], &plan.volumes[tenant]);
             let quota = quotas.blocks().get(tenant).copied().unwrap_or_default();
-            let policy = |pool: usize, blocks: u32| plan.policy(pool, blocks);
-            let number = self.service.blocks.add_volume(volume, quota, policy);
+            let make = plan.policy_source();
+            let number = self.service.blocks.add_volume(volume, quota, make);
             if number != Some(TenantId(tenant as u16)) {
                 return Err(LiveError::Failed("a tenant could not be added".to_owned()));
             }
@@ -1123,9 +1123,6 @@ fn passed() -> Result<Vec<i32>, LiveError> {
     }
     Ok(numbers)
 }
-
-/// The quotas and the division that a server goes on with.
-type Divided = (Quotas, Option<Division>);
 
 /// A stack that is to be taken over.
 struct PendingReload {

@@ -18,6 +18,7 @@ use cachewright_result::run::CaseResponses;
 use cachewright_result::run::CaseTenant;
 use cachewright_result::run::CaseTotal;
 use cachewright_result::run::ConstantResponses;
+use cachewright_result::run::ContinuedDecisions;
 use cachewright_result::run::MissCauses;
 use cachewright_result::run::QuotaStates;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
@@ -49,6 +50,10 @@ pub fn answer(
         flash: None,
         throughput: None,
         timing: None,
+        continued: lane.continued.map(|continued| ContinuedDecisions {
+            decided: format!("{:016x}", continued.decided),
+            decided_by_server: continued.by_server.map(|decided| format!("{decided:016x}")),
+        }),
     }
 }
 

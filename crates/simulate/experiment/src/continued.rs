@@ -9,7 +9,7 @@ use crate::case::{Case, ResolvedCase};
 use crate::record;
 use crate::spec::{Spec, TenantSpec};
 use cachewright_cache::{Cache, Engine, SequentialStreams};
-use cachewright_control::{Control, Division, RequestDecider, SignalNeeds};
+use cachewright_control::{Control, DecisionHash, Division, RequestDecider, SignalNeeds};
 use cachewright_partition::{Need, TenantConstants, TenantGoal};
 use cachewright_policy::Policy;
 use cachewright_snapshot::restore;
@@ -19,7 +19,9 @@ use cachewright_stack::{DecidingModels, Goal, Warmup};
 use cachewright_system::continued::ContinuedReplay;
 use cachewright_system::{Cuts, LaneResult};
 use cachewright_trace::recordings::MOMENTS;
-use cachewright_trace::{Moment, RecordedState, recording_at, state_path};
+use cachewright_trace::{
+    Moment, RecordedState, RecordingName, StateBegin, recording_at, recordings_in, state_path,
+};
 use cachewright_types::Nanos;
 use std::path::{Path, PathBuf};
 
@@ -165,11 +167,34 @@ impl ResolvedCase<'_> {
         };
         restore(&mut decider, &state.state).map_err(|error| refused(error.to_string()))?;
         decider.cache.audit().map_err(refused)?;
+        decider.decided_before(DecisionHash(state.decided.unwrap_or_default()));
         let tenants = self.spec.tenants.len();
         let replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
         let cuts = self.with_warmup(Cuts::new(self.recording, 0, self.spec.replay.windows));
         let mut workload = record::open(&self.spec)?;
-        Ok(replay.replay(&mut workload, &cuts, progress)?)
+        let mut found = replay.replay(&mut workload, &cuts, progress)?;
+        if let Some(continued) = found.continued.as_mut().filter(|_| state.decided.is_some()) {
+            continued.by_server = self.decided_by(continued.last)?;
+        }
+        Ok(found)
+    }
+
+    /// What the server had decided by the time of its last decision in this recording: the state
+    /// beside the next one says it. Nothing where there is none, or the recording ended early.
+    /// Errors: a file that cannot be read.
+    fn decided_by(&self, last: Nanos) -> Result<Option<u64>, ExperimentError> {
+        let path = &self.spec.tenants[0].path;
+        let name = path.file_name().and_then(|name| RecordingName::parse(name.to_str()?));
+        let (Some(name), Some(folder)) = (name, path.parent()) else { return Ok(None) };
+        let next = recordings_in(folder).into_iter().filter(|other| *other > name).min();
+        let Some(next) = next else { return Ok(None) };
+        let beside = state_path(&folder.join(next.to_string()));
+        if !beside.is_file() {
+            return Ok(None);
+        }
+        let begin = StateBegin::of_file(&beside)?;
+        let is_next = |begin: &StateBegin| begin.origin_ns == last.0;
+        Ok(begin.filter(is_next).map(|begin| begin.decided))
     }
 
     /// Errors: a key that decides has another value than in the server's stack.
@@ -204,7 +229,7 @@ impl ResolvedCase<'_> {
         let interval_ns = spec.replay.interval.0;
         let division = divides.then(|| Division::new(control, signals, interval_ns, block_shift));
         let streams = spec.cache.cutoff().map(SequentialStreams::new);
-        Ok(RequestDecider { cache: Cache::new(engine, block_shift), division, streams })
+        Ok(RequestDecider::new(Cache::new(engine, block_shift), division, streams))
     }
 
     /// The tenants' facts, as far as the stack says them; the state has the others.

@@ -4,7 +4,7 @@
 //! times are those of its decision clock, which had come to an origin when the recording began.
 //! Windows and the end of a warm-up are on the clock of the recording.
 
-use crate::lane::LaneResult;
+use crate::lane::{Continued, LaneResult};
 use crate::recording::RecordError;
 use crate::replay::Cuts;
 use crate::series::{Row, window_rows};
@@ -87,7 +87,9 @@ impl<P: Policy> ContinuedReplay<P> {
         self.end_until(cuts, next_cut, u64::MAX);
         let engine = self.decider.cache.engine();
         let control = self.decider.division.as_ref().map(Division::control);
-        Ok(LaneResult::new(engine, self.tenants, self.rows, control).since(&self.before))
+        let found = LaneResult::new(engine, self.tenants, self.rows, control).since(&self.before);
+        let decided = self.decider.decided().0;
+        Ok(LaneResult { continued: Some(Continued { decided, by_server: None, last }), ..found })
     }
 
     fn request(&mut self, request: &Request) {

@@ -59,6 +59,19 @@ pub struct LaneResult {
     pub causes: Vec<Causes>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
+    /// What was decided, in replays that continue from a server's state.
+    pub continued: Option<Continued>,
+}
+
+/// Where a replay that continues from a server's state has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continued {
+    /// A hash of what was decided since the server began.
+    pub decided: u64,
+    /// The server's own at that moment, where it is known.
+    pub by_server: Option<u64>,
+    /// The time of the last decision on the server's clock.
+    pub last: cachewright_types::Nanos,
 }
 
 impl LaneResult {
@@ -90,6 +103,7 @@ impl LaneResult {
             goal_blocks: control.map_or_else(Vec::new, |control| control.goal_blocks().to_vec()),
             causes: engine.causes().map_or_else(Vec::new, <[Causes]>::to_vec),
             curves: Vec::new(),
+            continued: None,
         }
     }
 }

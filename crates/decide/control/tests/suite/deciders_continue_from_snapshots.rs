@@ -44,11 +44,9 @@ fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: WriteMode) ->
     };
     let engine = Engine::new(TENANTS, &quotas, mode, make);
     let cutoff = SequentialCutoff { bytes: 20 << 10, streams: 4 };
-    RequestDecider {
-        cache: Cache::new(engine, SHIFT),
-        division: Some(Division::new(control, signals, INTERVAL_NS, SHIFT)),
-        streams: Some(SequentialStreams::new(cutoff)),
-    }
+    let division = Division::new(control, signals, INTERVAL_NS, SHIFT);
+    let streams = SequentialStreams::new(cutoff);
+    RequestDecider::new(Cache::new(engine, SHIFT), Some(division), Some(streams))
 }
 
 fn any_request(time: u64, rng: &mut Rng) -> Request {

@@ -82,6 +82,8 @@ pub fn replay(cache: &mut Cache<Box<dyn Policy>>, path: &Path, origin: u64) -> u
 pub fn recordings(setup: &Setup) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(setup.path("kept")).unwrap();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    // Without the states beside them.
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
     found.sort();
     found
 }

@@ -154,6 +154,15 @@ fn files(setup: &Setup) -> usize {
     std::fs::read_dir(setup.path("kept")).unwrap().count()
 }
 
+/// The state beside a recording, which may be written behind it.
+fn state_of(recording: &Path) -> RecordedState {
+    let path = state_path(recording);
+    while !path.exists() {
+        std::thread::yield_now();
+    }
+    RecordedState::read(&path).unwrap()
+}
+
 #[test]
 fn each_recording_has_the_state_beside_it_that_it_began_with() {
     let setup = recorded(&[("serve.record_state", "true"), ("serve.record_files", "2")]);
@@ -164,10 +173,9 @@ fn each_recording_has_the_state_beside_it_that_it_began_with() {
     guest.read(0, BLOCK);
     roll(&running, &setup, 2);
     let two = finished(&setup);
-    let read = |path: &PathBuf| RecordedState::read(&state_path(path)).unwrap();
-    let states: Vec<RecordedState> = two.iter().map(read).collect();
-    assert_eq!(states[0].origin_ns, 0, "nothing was decided before");
-    assert!(states[1].origin_ns > 0);
+    let states: Vec<RecordedState> = two.iter().map(|path| state_of(path)).collect();
+    assert_eq!((states[0].origin_ns, states[0].decided), (0, Some(0)), "nothing was decided yet");
+    assert!(states[1].origin_ns > 0 && states[1].decided != Some(0));
     let key = |key: &str| {
         let found = states[1].settings.iter().find(|(own, _)| own == key);
         found.map(|(_, value)| value.as_str())

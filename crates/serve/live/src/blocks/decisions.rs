@@ -4,12 +4,16 @@
 //! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
 use super::copies::Copies;
+use super::replica::{
+    DeciderReplica, DeciderStep, LiveDecider, PolicySource, TakesSnapshot, load_models,
+};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{
     Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
 };
 use cachewright_control::{
-    AnswerTimes, Division, HourlyCurves, KeptCurve, QuotaChange, RequestDecider,
+    AnswerTimes, DecisionHash, Division, HourlyCurves, KeptCurve, Models, QuotaChange,
+    RequestDecider,
 };
 use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
@@ -35,7 +39,9 @@ pub struct RequestTiming {
 /// The cache, and what is measured and recorded of its decisions.
 pub struct Decisions {
     /// The cache, and what divides it.
-    pub decider: RequestDecider<Box<dyn Policy>>,
+    pub decider: LiveDecider,
+    /// Takes the same steps, where snapshots of the decider are wanted.
+    replica: Option<DeciderReplica>,
     /// Memory of plans.
     plan: Plan,
     /// The last decision that the log speaks of, from before this server.
@@ -66,7 +72,8 @@ impl Decisions {
     ) -> Decisions {
         cache.reserve();
         Decisions {
-            decider: RequestDecider { cache, division: None, streams: None },
+            decider: RequestDecider::new(cache, None, None),
+            replica: None,
             plan: Plan::default(),
             before,
             made: 0,
@@ -109,6 +116,7 @@ impl Decisions {
     pub fn request(&mut self, now_ns: u64, mut request: Request) -> Plan {
         request.time = self.clock.tick(now_ns);
         self.note(&request);
+        self.step(|| DeciderStep::Request(request));
         let mut plan = self.take_plan();
         self.decider.request(&request, &mut plan);
         self.begin();
@@ -125,12 +133,88 @@ impl Decisions {
     /// The same of a block that left otherwise than by a request: a trim of it.
     fn note_trim(&mut self, trim: &Request) {
         self.note(trim);
+        self.step(|| DeciderStep::Measure(*trim));
         self.decider.measure(trim);
+    }
+
+    /// The decider takes a step, and so does its replica.
+    fn step(&mut self, step: impl FnOnce() -> DeciderStep) {
+        if let Some(replica) = &mut self.replica {
+            replica.step(step());
+        }
+    }
+
+    /// Whether a replica takes all steps of the decider.
+    pub fn has_replica(&self) -> bool {
+        self.replica.is_some()
+    }
+
+    /// A replica takes all steps from now on, restored into an `empty` decider of the same
+    /// settings. Nothing is decided meanwhile. Errors: something cannot be saved.
+    pub fn replicate(&mut self, empty: LiveDecider) -> Result<(), String> {
+        self.replica = None;
+        self.replica = Some(DeciderReplica::begin(&self.decider, empty)?);
+        Ok(())
+    }
+
+    /// Has a snapshot of the decider taken by its replica, without a pause; false without a replica
+    /// that could.
+    pub fn save_replica(&mut self, takes: TakesSnapshot) -> bool {
+        let is_wanted = self.replica.as_mut().map(|replica| replica.save(&self.decider, takes));
+        if is_wanted == Some(false) {
+            self.replica = None;
+        }
+        is_wanted == Some(true)
+    }
+
+    /// Takes no snapshots from now on; those that are being taken are handed on later.
+    pub fn drop_replica(&mut self) {
+        self.replica = None;
+    }
+
+    /// Takes no snapshots from now on; waits for those that are being taken.
+    pub fn end_replica(&mut self) {
+        if let Some(replica) = self.replica.take() {
+            replica.finish();
+        }
+    }
+
+    /// What was decided so far, in short.
+    pub fn decided(&self) -> DecisionHash {
+        self.decider.decided()
+    }
+
+    /// Divides the cache anew from now on, from the first quotas of a division.
+    pub fn divide_by(&mut self, division: Division) {
+        // What began before its cache was divided does not follow it.
+        self.replica = None;
+        self.decider.division = Some(division);
+    }
+
+    /// The log has failed, and nothing is decided any more.
+    pub fn end(&mut self) {
+        self.recorder.take().map(RequestRecorder::finish);
+        (self.replica, self.decider.division, self.curves) = (None, None, None);
+    }
+
+    /// Gives the policies of all pools, and the partitioner, other trained models. Errors: a model
+    /// is refused, in words; those before it count.
+    pub fn load_models(
+        &mut self,
+        policy: &[(String, Vec<u8>)],
+        partition: &Models,
+    ) -> Result<(), String> {
+        self.step(|| DeciderStep::LoadModels {
+            policy: policy.to_vec(),
+            partition: partition.clone(),
+        });
+        load_models(&mut self.decider, policy, partition)
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none. No stream
     /// has begun yet.
     pub fn cut_off(&mut self, cutoff: Option<SequentialCutoff>) {
+        self.step(|| DeciderStep::CutOff(cutoff));
         self.decider.streams = cutoff.map(SequentialStreams::new);
     }
 
@@ -162,6 +246,7 @@ impl Decisions {
     /// Divides the cache anew; what leaves is to be carried out in pieces.
     pub fn divide(&mut self) -> Plan {
         let mut plan = self.take_plan();
+        self.step(|| DeciderStep::Divide);
         let divided = self.decider.divide(self.curves.as_mut(), &mut plan);
         let engine = self.decider.cache.engine();
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));
@@ -184,6 +269,7 @@ impl Decisions {
             return;
         }
         let mut renamed = vec![Vec::new(); engine.pools()];
+        self.step(|| DeciderStep::Compact);
         self.decider.cache.compact(&mut |pool, old, new| renamed[pool].push((old, new)));
         let changed = renamed.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty());
         changed.for_each(|(pool, pairs)| copies.rename(pool, pairs));
@@ -205,7 +291,9 @@ impl Decisions {
         let RequestTiming { tenant, op, decided_ns, behind_ns } = *answer;
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
-        division.answered(tenant, op, AnswerTimes { finish_ns, response_ns, behind_ns });
+        let times = AnswerTimes { finish_ns, response_ns, behind_ns };
+        division.answered(tenant, op, times);
+        self.step(|| DeciderStep::Answered(tenant, op, times));
     }
 
     /// The time of the last decision on the decision clock; 0 before the first.
@@ -236,6 +324,7 @@ impl Decisions {
     /// What the policy of a tenant does after a read or a write.
     pub fn background_ops(&mut self, tenant: TenantId) -> Plan {
         let mut plan = self.take_plan();
+        self.step(|| DeciderStep::BackgroundOps(tenant));
         self.decider.background_ops(tenant, &mut plan);
         self.begin_some(plan)
     }
@@ -249,6 +338,7 @@ impl Decisions {
         max_blocks: u32,
     ) -> (Plan, Option<BlockId>) {
         let mut plan = self.take_plan();
+        self.step(|| DeciderStep::Clean { pool, from, max_blocks });
         let next = self.decider.cache.clean_some(pool, from, max_blocks, &mut plan);
         let number = |step: &Move| match step {
             Move::Clean(cached) => (cached.tenant, cached.number),
@@ -268,6 +358,7 @@ impl Decisions {
         max_ids: u32,
     ) -> (Plan, Option<BlockId>) {
         let mut plan = self.take_plan();
+        self.step(|| DeciderStep::Remove { tenant, from, max_ids });
         let next = self.decider.cache.remove_some(tenant, from, max_ids, &mut plan);
         for step in &plan.moves {
             let (Move::WriteBack(cached) | Move::Drop(cached)) = step else { continue };
@@ -281,19 +372,28 @@ impl Decisions {
     }
 
     /// One more tenant, with a pool of its own where each has one. Nothing where some share one.
-    pub fn add_tenant(
-        &mut self,
-        capacity_blocks: u32,
-        make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
-    ) -> Option<TenantId> {
-        let tenant = self.decider.cache.add_tenant(capacity_blocks, make)?;
+    pub fn add_tenant(&mut self, capacity_blocks: u32, make: PolicySource) -> Option<TenantId> {
+        let cache = &mut self.decider.cache;
+        let tenant = cache.add_tenant(capacity_blocks, |pool, blocks| make(pool, blocks))?;
+        self.step(|| DeciderStep::AddTenant { capacity_blocks, make });
         self.decider.cache.reserve();
         Some(tenant)
     }
 
-    /// Other quotas from now on, and another division; what leaves is to be carried out in pieces.
-    pub fn set_quotas(&mut self, now_ns: u64, quotas: &Quotas, division: Option<Division>) -> Plan {
+    /// Other quotas from now on, and another division, which `of_replica` equals; what leaves is to
+    /// be carried out in pieces.
+    pub fn set_quotas(
+        &mut self,
+        now_ns: u64,
+        quotas: &Quotas,
+        division: Option<Division>,
+        of_replica: Option<Division>,
+    ) -> Plan {
         let mut plan = self.take_plan();
+        self.step(|| DeciderStep::SetQuotas {
+            quotas: quotas.clone(),
+            division: of_replica.map(Box::new),
+        });
         self.decider.cache.set_quotas(quotas, &mut plan);
         self.decider.division = division;
         let engine = self.decider.cache.engine();
@@ -307,9 +407,10 @@ impl Decisions {
 
     /// Puts other policies in the place of those of all pools; what leaves is to be carried out in
     /// pieces.
-    pub fn replace_policies(&mut self, make: impl FnMut(usize, u32) -> Box<dyn Policy>) -> Plan {
+    pub fn replace_policies(&mut self, make: PolicySource) -> Plan {
         let mut plan = self.take_plan();
-        self.decider.cache.replace_policies(&mut plan, make);
+        self.decider.cache.replace_policies(&mut plan, |pool, blocks| make(pool, blocks));
+        self.step(|| DeciderStep::ReplacePolicies(make));
         plan
     }
 
@@ -323,6 +424,7 @@ impl Decisions {
         reason: LossReason,
     ) -> Option<Plan> {
         let (cached, dirty) = self.decider.cache.forget(tenant, number, reason)?;
+        self.step(|| DeciderStep::Forget { tenant, number, reason });
         let time = self.clock.tick(now_ns);
         let (offset, length) = (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
         let trim = Request { time, offset, length, op: Op::Trim, tenant };
@@ -350,6 +452,7 @@ impl Decisions {
     pub fn still_dirty(&mut self, tenant: TenantId, number: u64) {
         if self.decider.cache.contains(tenant, number) {
             let mut plan = self.take_plan();
+            self.step(|| DeciderStep::StillDirty { tenant, number });
             self.decider.cache.adopt(tenant, number, true, &mut plan);
             debug_assert!(plan.moves.is_empty(), "a cached block takes no room");
             self.plan = plan;

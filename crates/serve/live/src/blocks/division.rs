@@ -19,7 +19,7 @@ const PIECE_BLOCKS: usize = 16;
 impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
-        self.state().decisions.decider.division = Some(division);
+        self.state().decisions.divide_by(division);
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none.
@@ -53,15 +53,7 @@ impl BlockServer {
         policy: &[(String, Vec<u8>)],
         partition: &Models,
     ) -> Result<(), String> {
-        let decisions = &mut self.state().decisions;
-        if let Some(division) = &mut decisions.decider.division {
-            division.load_models(partition)?;
-        }
-        if policy.is_empty() {
-            return Ok(());
-        }
-        let cache = &mut decisions.decider.cache;
-        (0..cache.engine().pools()).try_for_each(|pool| cache.load_models(pool, policy))
+        self.state().decisions.load_models(policy, partition)
     }
 }
 

@@ -8,6 +8,7 @@
 //!   log is told, durably, that its blocks are gone; it stays in the table, under its number.
 
 use super::division::Division;
+use super::replica::PolicySource;
 use super::server::{BlockServer, State};
 use super::volumes::{GoingVolume, ServedVolume};
 use crate::io::batch::Aside;
@@ -15,7 +16,6 @@ use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;
 use cachewright_cache::{PolicyTrial, Quotas, TrialCounts};
-use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 
 /// Ids that are looked at together: a sixteenth of a pool's blocks, and at most so many.
@@ -60,7 +60,7 @@ impl BlockServer {
         &mut self,
         volume: ServedVolume,
         capacity_blocks: u32,
-        make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
+        make: PolicySource,
     ) -> Option<TenantId> {
         let mut state = self.state();
         if state.content.failed.is_some() {
@@ -100,30 +100,29 @@ impl BlockServer {
         self.look().volumes.has_gone(tenant)
     }
 
-    /// Divides the cache otherwise from now on: these quotas at once, and then by `division`.
-    pub fn divide_otherwise(
+    /// Divides the cache otherwise from now on: these quotas at once, and then by what `division`
+    /// makes, each time the same. Errors: those of `division`; nothing has changed then.
+    pub fn divide_otherwise<E>(
         &mut self,
         io: &mut impl Io,
         quotas: &Quotas,
-        division: Option<Division>,
-    ) {
+        division: impl Fn() -> Result<Option<Division>, E>,
+    ) -> Result<(), E> {
         let mut state = self.state();
         state.now_ns = io.now_ns();
         let now_ns = state.now_ns;
-        let plan = state.decisions.set_quotas(now_ns, quotas, division);
+        let of_replica = if state.decisions.has_replica() { division()? } else { None };
+        let plan = state.decisions.set_quotas(now_ns, quotas, division()?, of_replica);
         state.carry_in_pieces(plan);
         drop(state);
         self.settle();
         self.submit(io);
+        Ok(())
     }
 
     /// Decides by other policies from now on, which `make` builds for a pool and its capacity. The
     /// cached blocks stay where they are, but for those that the new policies do not keep.
-    pub fn replace_policies(
-        &mut self,
-        io: &mut impl Io,
-        make: impl FnMut(usize, u32) -> Box<dyn Policy>,
-    ) {
+    pub fn replace_policies(&mut self, io: &mut impl Io, make: PolicySource) {
         let mut state = self.state();
         state.now_ns = io.now_ns();
         let plan = state.decisions.replace_policies(make);

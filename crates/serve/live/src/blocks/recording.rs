@@ -5,10 +5,11 @@
 //! empty cache and recorded from its first decision; a replay that continues from a snapshot taken
 //! as the recording began decides as the server did in any case.
 
+use super::replica::LiveDecider;
 use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
-use cachewright_snapshot::{SnapshotError, saved};
+use cachewright_control::DecisionHash;
 use cachewright_trace::DivisionRow;
 use cachewright_types::Nanos;
 
@@ -28,10 +29,41 @@ impl BlockServer {
         decisions.recorder = Some(recorder);
     }
 
-    /// A snapshot of what decides, after the last decision. Nothing is decided meanwhile. Errors: a
-    /// policy or a division that cannot be saved.
-    pub fn decider_snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
-        saved(&self.look().decisions.decider)
+    /// Whether snapshots of what decides can be taken without a pause.
+    pub fn has_replica(&self) -> bool {
+        self.look().decisions.has_replica()
+    }
+
+    /// Has snapshots of what decides taken without a pause from now on: a replica of it, restored
+    /// into an `empty` one of the same settings, takes its steps on a thread. Nothing is decided
+    /// until it is there. Errors: a policy or a division that cannot be saved.
+    pub fn replicate(&mut self, empty: LiveDecider) -> Result<(), String> {
+        self.state().decisions.replicate(empty)
+    }
+
+    /// Hands `takes` a snapshot of what decides after the last decision, later and on another
+    /// thread, or the reason why there is none. False without a replica: it has not begun, or has
+    /// ended because it was too far behind or differed.
+    pub fn save_decider(
+        &mut self,
+        takes: impl FnOnce(Result<Vec<u8>, String>) + Send + 'static,
+    ) -> bool {
+        self.state().decisions.save_replica(Box::new(takes))
+    }
+
+    /// Takes no more snapshots; those that are being taken are handed on later.
+    pub fn drop_replica(&mut self) {
+        self.state().decisions.drop_replica();
+    }
+
+    /// Takes no more snapshots; waits for those that are being taken.
+    pub fn end_replica(&mut self) {
+        self.state().decisions.end_replica();
+    }
+
+    /// What was decided so far, in short.
+    pub fn decided(&self) -> DecisionHash {
+        self.look().decisions.decided()
     }
 
     /// The time of the last decision, at which a recording that begins now has its time 0.

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// The bytes of a cache device in front of its segments.
-const SUPERBLOCKS: u64 = 2 << 20;
+pub const SUPERBLOCKS: u64 = 2 << 20;
 
 /// Any world, in which segments have room left where some of them cannot be cleaned.
 pub fn any_world(seed: u64, rng: &mut Rng) -> World {
@@ -36,7 +36,7 @@ pub fn any_world(seed: u64, rng: &mut Rng) -> World {
 }
 
 /// Some backing devices fail now and then, and with them their volumes, until the next start.
-fn fail_backings(world: &mut World, rng: &mut Rng) {
+pub fn fail_backings(world: &mut World, rng: &mut Rng) {
     let devices = world.files.1.clone();
     let failing: Vec<FileId> = devices.into_iter().filter(|_| rng.below(3) > 0).collect();
     let mut chance = Seed(rng.next_u64()).rng();
@@ -175,7 +175,7 @@ pub fn any_lasting(rng: &mut Rng) -> Unreadable {
 }
 
 /// Some sectors cannot be read, of the segments of the cache or of backing devices.
-fn spoil(world: &mut World, rng: &mut Rng, files: &[FileId], first: u64, bytes: u64) {
+pub fn spoil(world: &mut World, rng: &mut Rng, files: &[FileId], first: u64, bytes: u64) {
     let file = files[rng.below(files.len() as u64) as usize];
     let page = first + rng.below(bytes / BLOCK) * BLOCK;
     let sectors = 1 + rng.below(8);

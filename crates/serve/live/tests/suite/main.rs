@@ -36,6 +36,7 @@ mod lost_groups;
 mod many_clients;
 mod members;
 mod policies_replaced;
+mod replicas;
 mod revived;
 mod secure_exports;
 mod shapes;

@@ -8,6 +8,7 @@ use cachewright_live::blocks::BlockOp;
 use cachewright_policy::Policy;
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Blocks of each tenant, where each has a quota.
 const QUOTA: u32 = 2;
@@ -47,7 +48,8 @@ impl World {
 
     fn divide_now(&mut self) {
         let quotas = self.quotas_now();
-        self.server.divide_otherwise(&mut self.sim, &quotas, None);
+        let undivided = || Ok::<_, ()>(None);
+        self.server.divide_otherwise(&mut self.sim, &quotas, undivided).unwrap();
     }
 
     /// A volume is served from now on.
@@ -61,7 +63,7 @@ impl World {
             cachewright_policy::registry::boxed(name, &[], capacity, seed).unwrap()
         };
         let served = self.setting.volume(volume, &self.files);
-        let tenant = self.server.add_volume(served, QUOTA, make).unwrap();
+        let tenant = self.server.add_volume(served, QUOTA, Arc::new(make)).unwrap();
         assert_eq!(tenant.index(), self.running.len());
         self.running.push(Some(volume));
         self.divide_now();
@@ -90,11 +92,16 @@ impl World {
     }
 }
 
-fn world(policy: &'static str, quotas: Quotas, seed: u64) -> World {
-    let mut setting = Setting::of(policy, WriteMode::WriteBack);
+/// A server to whose volumes a third one may come, and that may grow.
+pub fn setting(policy: &'static str, mode: WriteMode, quotas: Quotas) -> Setting {
+    let mut setting = Setting::of(policy, mode);
     (setting.backings, setting.quotas) = ((3, 4), quotas);
     setting.segments = 14;
-    World::new(setting, Seed(seed))
+    setting
+}
+
+fn world(policy: &'static str, quotas: Quotas, seed: u64) -> World {
+    World::new(setting(policy, WriteMode::WriteBack, quotas), Seed(seed))
 }
 
 fn write_all(world: &mut World, volume: u16) {
@@ -160,7 +167,7 @@ fn a_volume_goes_while_nothing_else_asks_for_room_in_the_log() {
 }
 
 /// One change of the volumes that are served; those that go are kept in `going`.
-fn any_change(world: &mut World, rng: &mut Rng, going: &mut Vec<(u16, TenantId)>) {
+pub fn any_change(world: &mut World, rng: &mut Rng, going: &mut Vec<(u16, TenantId)>) {
     let volume = rng.below(3) as u16;
     let running = world.running.iter().flatten().count();
     match world.tenant_of(volume) {

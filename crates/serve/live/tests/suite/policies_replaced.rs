@@ -6,14 +6,15 @@ use crate::blocks_model::{ALL_OPS, MODES, POLICIES};
 use cachewright_policy::Policy;
 use cachewright_policy::registry::boxed;
 use cachewright_types::{Rng, Seed};
+use std::sync::Arc;
 
 /// Another policy decides from now on, here and after the next start.
-fn replace(world: &mut World, rng: &mut Rng) {
+pub fn replace(world: &mut World, rng: &mut Rng) {
     let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     let make = |pool: usize, capacity: u32| -> Box<dyn Policy> {
         boxed(policy, &[], capacity, Seed(0).derive(&format!("pool/{pool}"))).unwrap()
     };
-    world.server.replace_policies(&mut world.sim, make);
+    world.server.replace_policies(&mut world.sim, Arc::new(make));
     world.setting.policy = policy;
     let cache = world.server.cache();
     assert_eq!(cache.audit(), Ok(()), "{}: {policy}", world.context);

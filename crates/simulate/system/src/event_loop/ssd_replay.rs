@@ -174,6 +174,7 @@ impl System for SsdReplay<'_> {
             goal_blocks: self.control.as_ref().map_or_else(Vec::new, |c| c.goal_blocks().to_vec()),
             causes: Vec::new(),
             curves: Vec::new(),
+            continued: None,
         };
         times.drive = Some(DriveTotals {
             cache: self.drive.cache_stats(),

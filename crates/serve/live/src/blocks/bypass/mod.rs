@@ -28,7 +28,6 @@ use crate::io::executor::{Begun, Event, Signal};
 use crate::io::{Buffer, IoError, IoOp, Output};
 use crate::log::format::{Bypassed, VolumeId, data_checksum};
 use crate::log::{DevicePage, Marker, OpenSet, Place};
-use crate::record::RequestRecorder;
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -341,8 +340,7 @@ impl State {
     pub(super) fn turn_to_bypass(&mut self) {
         let Some(cause) = self.content.failed else { return };
         if self.can_bypass() && !self.bypass.is_begun() {
-            self.decisions.recorder.take().map(RequestRecorder::finish);
-            (self.decisions.decider.division, self.decisions.curves) = (None, None);
+            self.decisions.end();
             self.bypass.phase = BypassPhase::Draining;
             self.begun.push_back(Procedure::Bypass(cause));
         }

@@ -1,0 +1,64 @@
+"""Replays that continue where a live server was, from the state beside its recordings.
+
+For: `cachewright run` with what a server in a process of its own has written. Must
+never know: how a cache decides.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from conftest import Answer, Command
+from test_advise import Recorded
+
+from cachewright.live import recordings, watching
+
+
+def finish(served: Recorded) -> None:
+    """Let the server finish its recording and begin another one."""
+    recordings.finish(served.url, watching.status(served.url))
+
+
+def replayed(served: Recorded, file: Path, command: Command, *more: str) -> Answer:
+    """Replay the served stack from the beginning of a recording."""
+    trace = [f"tenant.{name}.trace={file}@0s" for name in ("data", "more")]
+    volume = [f"tenant.{name}.volume={name}" for name in ("data", "more")]
+    settings = [word for text in (*trace, *volume) for word in ("--set", text)]
+    return command("run", served.path, *settings, *more)
+
+
+def test_a_replay_decides_as_the_server_did_and_says_so(tmp_path: Path, command: Command) -> None:
+    served = Recorded(tmp_path, command)
+    served.load(3, 400)
+    finish(served)
+    before = watching.status(served.url)
+    served.load(5, 400)
+    after = watching.status(served.url)
+    served.stop()
+    first, second = sorted((tmp_path / "kept").glob("*.parquet"))
+    shown = replayed(served, second, command, "--json")
+    assert shown.status == 0, shown.err
+    (case,) = json.loads(shown.out)["cases"]
+    for tenant in case["tenants"]:
+        then, now = (
+            next(one.blocks for one in status.tenants if one.name == tenant["name"])
+            for status in (before, after)
+        )
+        hits = now.read_hits + now.write_hits - then.read_hits - then.write_hits
+        assert (tenant["hits"], hits > 0) == (hits, True)
+    assert case["continued"]["decided_by_server"] is None, "no recording follows"
+    text = replayed(served, first, command)
+    assert text.status == 0, text.err
+    assert "decided as the server did to the end of the recording: " in text.out
+    assert "the replay continues from the state beside the recording" in text.err + text.out
+    # Another server's decisions beside this recording.
+    beside = second.with_name(second.name + ".state")
+    content = bytearray(beside.read_bytes())
+    beside.unlink()
+    text = replayed(served, first, command)
+    assert "decisions are not compared with the server's" in text.out
+    content[40:] = b""
+    beside.write_bytes(bytes(content))
+    text = replayed(served, first, command)
+    assert "decided as the server did" in text.out, "only its head is read"
