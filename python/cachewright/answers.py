@@ -2013,6 +2013,10 @@ class ExplainAnswer:
     partition: str
     # The recordings, in the order in which they were made.
     recordings: tuple[str, ...]
+    # Of these, the ones at whose beginning the cache was made as the state beside them says: the
+    # first one with a state, and later ones that do not continue the one before. Where the first
+    # recording is none of them, the cache is empty at first.
+    states: int
     # Requests in them.
     requests: int
     # Time from the beginning of the first to the last request, ns.
@@ -2041,7 +2045,7 @@ class BlockEvent:
     recording: int
     # What: `read hit`, `write hit`, `admitted by a read`, `admitted by a write`, `read past the
     # cache`, `write past the cache`, `evicted`, `evicted and written back`, `written back`,
-    # `trimmed` or `dropped`.
+    # `trimmed` or `dropped`; `held` and `gone` as a state says it.
     event: str
     # How often in a row.
     count: int

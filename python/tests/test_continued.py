@@ -1,6 +1,6 @@
 """Replays that continue where a live server was, from the state beside its recordings.
 
-For: `cachewright run` with what a server in a process of its own has written. Must
+For: `cachewright run` and `explain` with what a server in a process of its own has written. Must
 never know: how a cache decides.
 """
 
@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 
 from conftest import Answer, Command
-from test_advise import Recorded
+from test_advise import BLOCK, READ, WRITE, Recorded
 
-from cachewright.live import recordings, watching
+from cachewright.live import explaining, recordings, watching
 
 
 def finish(served: Recorded) -> None:
@@ -62,3 +62,24 @@ def test_a_replay_decides_as_the_server_did_and_says_so(tmp_path: Path, command:
     beside.write_bytes(bytes(content))
     text = replayed(served, first, command)
     assert "decided as the server did" in text.out, "only its head is read"
+
+
+def test_a_block_is_explained_from_a_state(tmp_path: Path, command: Command) -> None:
+    served = Recorded(tmp_path, command)
+    served.ask(served.clients[0], WRITE, 0)
+    finish(served)
+    served.ask(served.clients[0], READ, 0)
+    served.stop()
+    first, second = sorted((tmp_path / "kept").glob("*.parquet"))
+    both = explaining.explain(served.path, "data@0", recorded=[first, second])
+    assert (both.states, [one.event for one in both.events]) == (
+        1,
+        ["admitted by a write", "read hit"],
+    )
+    last = explaining.explain(served.path, "data@0", recorded=[second])
+    assert [one.event for one in last.events] == ["held", "read hit"]
+    assert (last.hits, last.offset_bytes % BLOCK) == (1, 0)
+    second.with_name(second.name + ".state").unlink()
+    shown = command("explain", served.path, "data@0", "--recording", second)
+    assert "the cache is empty at first" in shown.out
+    assert "admitted by a read" in shown.out

@@ -63,6 +63,8 @@ def _show(found: ExplainAnswer) -> None:
         f"{found.partition}; {words.counted(found.requests, 'request')} in "
         f"{words.counted(len(found.recordings), 'recording')} of {words.duration(found.span_ns)}"
     )
+    if not found.states:
+        output.say("no state stands beside the first recording: the cache is empty at first")
     output.say()
     events = list(found.events)
     hidden = len(events) - 2 * SHOWN_EVENTS

@@ -49,6 +49,10 @@ pub struct ExplainAnswer {
     pub partition: String,
     /// The recordings, in the order in which they were made.
     pub recordings: Vec<String>,
+    /// Of these, the ones at whose beginning the cache was made as the state beside them says: the
+    /// first one with a state, and later ones that do not continue the one before. Where the first
+    /// recording is none of them, the cache is empty at first.
+    pub states: u64,
     /// Requests in them.
     pub requests: u64,
     /// Time from the beginning of the first to the last request, ns.
@@ -76,7 +80,7 @@ pub struct BlockEvent {
     pub recording: u64,
     /// What: `read hit`, `write hit`, `admitted by a read`, `admitted by a write`, `read past the
     /// cache`, `write past the cache`, `evicted`, `evicted and written back`, `written back`,
-    /// `trimmed` or `dropped`.
+    /// `trimmed` or `dropped`; `held` and `gone` as a state says it.
     pub event: String,
     /// How often in a row.
     pub count: u64,

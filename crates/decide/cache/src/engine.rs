@@ -50,6 +50,15 @@ impl<P: Policy> Engine<P> {
             Some(Box::new(Blame::new(whole_blocks, &capacities, &pool_of, sampled, bounds)));
     }
 
+    /// Explanations begin with the blocks that a pool holds, whose ids are below `ids`.
+    pub(crate) fn note_held(&mut self, pool: usize, ids: usize) {
+        let Some(blame) = &mut self.blame else { return };
+        blame.reserve_ids(pool, ids);
+        let held = &self.pools[pool];
+        let cached = (0..ids as u32).map(BlockId).filter(|block| held.policy.contains(*block));
+        cached.for_each(|block| blame.came_in(TenantId(held.owner_of(block)), block, None));
+    }
+
     /// The same for a server: a bounded sample of addresses is looked at, ids may be given to other
     /// blocks if [`Engine::name`] is told, and counts need no scaling.
     pub fn explain_misses_by_address(&mut self, whole_blocks: u32) {

@@ -44,6 +44,15 @@ impl<P: Policy> Cache<P> {
         self.indexes.iter().map(SparseIndex::ids).sum()
     }
 
+    /// Explains misses from here on; see [`Engine::explain_misses`]. Blocks that are cached by now
+    /// are as if they had come in now, in the order of their ids.
+    pub fn explain_misses(&mut self, whole_blocks: u32) {
+        self.engine.explain_misses(whole_blocks, false, false);
+        for (pool, index) in self.indexes.iter().enumerate() {
+            self.engine.note_held(pool, index.ids());
+        }
+    }
+
     /// Counts causes of misses from here on; see [`Engine::explain_misses`].
     pub fn begin_causes(&mut self) {
         self.engine.begin_causes();

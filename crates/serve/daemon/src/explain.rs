@@ -1,21 +1,26 @@
 //! The life of one block, from recordings: why it came in, and why it left.
 //!
-//! A cache of the same stack, empty at first, decides about all that was recorded, in the order in
-//! which the server did; what becomes of one block is written down. Quotas are those that the
-//! server recorded, and else those that the same partitioner gives. Each miss has the cause that
-//! the cache's own statistics give it ([`cachewright_cache::blame`]). Where the server had begun
-//! before the first recording, what the cache held then is unknown.
+//! A cache of the same stack decides about all that was recorded, in the order in which the server
+//! did; what becomes of one block is written down. It begins with the state beside the first
+//! recording, or empty where there is none, and what the server's cache held then is unknown.
+//! Where a later recording does not continue the one before, as behind a restart, it goes on from
+//! the state of that one. Quotas are those that the server recorded, and else those that the same
+//! partitioner gives. Each miss has the cause that the cache's own statistics give it
+//! ([`cachewright_cache::blame`]), which know nothing from before a state.
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_cache::blame::MissCause;
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, SequentialStreams, WriteMode};
-use cachewright_control::RequestDecider;
+use cachewright_control::{DecisionHash, RequestDecider};
 use cachewright_policy::Policy;
 use cachewright_result::document::Written;
 use cachewright_result::live::{BlockEvent, ExplainAnswer};
+use cachewright_snapshot::restore;
+use cachewright_stack::deciding::first_difference;
 use cachewright_trace::{
-    Batch, DivisionRow, Divisions, OpenOptions, RecordingName, divisions_path, open,
+    Batch, DivisionRow, Divisions, OpenOptions, RecordedState, RecordingName, StateBegin,
+    TraceError, divisions_path, open, state_path,
 };
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
@@ -26,6 +31,8 @@ const BATCH: usize = 8192;
 /// Events that are kept, from the first.
 const MOST_EVENTS: usize = 10_000;
 const NS_PER_MS: u64 = 1_000_000;
+/// Why the block is where it is as a recording begins.
+const IN_STATE: &str = "so says the state beside the recording";
 
 /// Explains the block of a volume that holds a byte. `recordings` follow each other. Errors: no
 /// recording, one that cannot be read or is of other volumes or blocks; a volume that the stack
@@ -49,7 +56,9 @@ pub fn explain(
             begin_ns = block.last_ns.max(own.saturating_sub(first).saturating_mul(NS_PER_MS));
         }
         let mut recording = Recorded::open(path, plan)?;
-        block.begin(place, begin_ns, recording.has_divisions);
+        block.recording = place;
+        begin_ns = block.go_on_from_state(plan, path, begin_ns)?;
+        block.begin(begin_ns, recording.has_divisions);
         while let Some(request) = recording.next(plan)? {
             let time = Nanos(begin_ns.saturating_add(request.time.0));
             while let Some(row) = recording.division_before(request.time) {
@@ -159,7 +168,12 @@ struct ExplainedBlock {
     number: u64,
     block_shift: u32,
     names: Vec<String>,
+    /// The time of the last request since the beginning of the first recording.
     last_ns: u64,
+    /// By how much the clock of the server that the recordings are of was ahead of such times.
+    ahead_ns: i128,
+    /// Recordings that began with their states.
+    states: u64,
     requests: u64,
     accesses: u64,
     hits: u64,
@@ -189,6 +203,8 @@ impl ExplainedBlock {
             block_shift: shift,
             names: plan.volumes.iter().map(|volume| volume.name.clone()).collect(),
             last_ns: 0,
+            ahead_ns: 0,
+            states: 0,
             requests: 0,
             accesses: 0,
             hits: 0,
@@ -198,12 +214,66 @@ impl ExplainedBlock {
         })
     }
 
-    fn begin(&mut self, recording: usize, begin_ns: u64, is_divided: bool) {
-        self.recording = recording;
+    fn begin(&mut self, begin_ns: u64, is_divided: bool) {
         if is_divided {
             self.decider.division = None;
         }
         self.last_ns = self.last_ns.max(begin_ns);
+    }
+
+    /// Goes on from the state beside a recording that begins at `begin_ns`, if there is one, it is
+    /// of this stack, and the recordings before do not lead there. Returns when the recording
+    /// begins, which a state says more exactly. Errors: a state that cannot be read.
+    fn go_on_from_state(
+        &mut self,
+        plan: &LivePlan,
+        recording: &Path,
+        begin_ns: u64,
+    ) -> Result<u64, LiveError> {
+        let (words, path) =
+            (|error: TraceError| LiveError::Refused(error.to_string()), state_path(recording));
+        if !path.is_file() {
+            return Ok(begin_ns);
+        }
+        let begin = StateBegin::of_file(&path).map_err(words)?;
+        if let Some(StateBegin { origin_ns, decided }) = begin.filter(|_| self.states > 0)
+            && decided == self.decider.decided().0
+            && self.on_server_clock(self.last_ns) == origin_ns
+        {
+            return Ok(self.last_ns);
+        }
+        let state = RecordedState::read(&path).map_err(words)?;
+        let own = plan.deciding().map_err(LiveError::Refused)?;
+        if first_difference(&own, &state.settings).is_some() {
+            // All is decided by the stack as it is, also what another one had decided.
+            return Ok(begin_ns);
+        }
+        let refused = |error: String| {
+            LiveError::Refused(format!("{}: {error}, expected a state", path.display()))
+        };
+        let mut decider = plan.decider()?;
+        restore(&mut decider, &state.state).map_err(|error| refused(error.to_string()))?;
+        decider.cache.audit().map_err(refused)?;
+        decider.decided_before(DecisionHash(state.decided.unwrap_or_default()));
+        // One that needs times of answers cannot divide here.
+        decider.division.take_if(|division| division.is_priced());
+        decider.cache.explain_misses(plan.capacity_blocks);
+        let was_cached = self.is_cached();
+        self.decider = decider;
+        self.states += 1;
+        self.ahead_ns = i128::from(state.origin_ns) - i128::from(begin_ns);
+        self.last_ns = begin_ns;
+        match (was_cached, self.is_cached()) {
+            (false, true) => self.note(begin_ns, "held", IN_STATE.to_owned()),
+            (true, false) => self.note(begin_ns, "gone", IN_STATE.to_owned()),
+            _ => {}
+        }
+        Ok(begin_ns)
+    }
+
+    /// A time since the beginning of the first recording, on the server's clock.
+    fn on_server_clock(&self, time_ns: u64) -> u64 {
+        u64::try_from(i128::from(time_ns) + self.ahead_ns).unwrap_or(u64::MAX)
     }
 
     fn is_cached(&self) -> bool {
@@ -224,7 +294,8 @@ impl ExplainedBlock {
     /// Divides the cache as often as the partitioner does before a request of this time, where the
     /// server's divisions are not known. One that needs times of answers cannot.
     fn divide_due(&mut self, time: Nanos) {
-        while self.decider.division_is_due(time) {
+        let due = Nanos(self.on_server_clock(time.0));
+        while self.decider.division_is_due(due) {
             self.divided(time.0, |decider, plan| {
                 decider.divide(None, plan);
             });
@@ -263,7 +334,8 @@ impl ExplainedBlock {
             block.decider.cache.engine().counts(request.tenant).cut_off_requests
         };
         let before = cut_off(self);
-        self.decider.request(request, &mut self.plan);
+        let time = Nanos(self.on_server_clock(time_ns));
+        self.decider.request(&Request { time, ..*request }, &mut self.plan);
         let is_cut_off = cut_off(self) > before;
         let is_access = matches!(request.op, Op::Read | Op::Write);
         if touches && is_access {
@@ -427,6 +499,7 @@ impl ExplainedBlock {
             policy,
             partition,
             recordings: recordings.iter().map(|path| path.display().to_string()).collect(),
+            states: self.states,
             requests: self.requests,
             span_ns: self.last_ns,
             accesses: self.accesses,

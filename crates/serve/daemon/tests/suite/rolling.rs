@@ -2,6 +2,8 @@
 
 use crate::setup::{BLOCK, MIB, Running, STACK, Setup, formatted, pattern};
 use cachewright_daemon::Server;
+use cachewright_daemon::explain::explain;
+use cachewright_result::live::BlockEvent;
 use cachewright_trace::{
     Batch, OpenOptions, Record, RecordedState, RecordingName, open, state_path,
 };
@@ -196,6 +198,44 @@ fn each_recording_has_the_state_beside_it_that_it_began_with() {
     let state = RecordedState::read(&state_path(&last[1])).unwrap();
     let divided = state.settings.iter().find(|(key, _)| key == "cache.partition").unwrap();
     assert!(divided.1.starts_with("{ name = \"hull\""), "{divided:?}");
+}
+
+#[test]
+fn a_block_is_explained_from_the_state_beside_the_first_recording_and_behind_a_restart() {
+    let setup = recorded(&[("serve.record_state", "true")]);
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    guest.write(0, &pattern(1, BLOCK));
+    let first = roll(&running, &setup, 1);
+    guest.read(0, BLOCK);
+    let two = roll(&running, &setup, 2);
+    guest.read(0, BLOCK);
+    drop(guest);
+    running.stop();
+    // Its cache is found again.
+    let running = setup.start();
+    running.connect("a").read(0, BLOCK);
+    running.stop();
+    let all = finished(&setup);
+    let plan = setup.plan().unwrap();
+    let events = |recordings: &[PathBuf]| {
+        let answer = explain(&plan, recordings, "a", 17).unwrap();
+        assert_eq!((answer.is_cached, answer.events_left_out), (true, 0));
+        let counted = |event: &BlockEvent| (event.event.clone(), event.recording, event.count);
+        (answer.states, answer.events.iter().map(counted).collect::<Vec<_>>())
+    };
+    let event = |name: &str, recording, count| (name.to_owned(), recording, count);
+    // A start is another life of the cache; what rolls goes on.
+    let hits = |from: u64| (from..from + 3).map(|place| event("read hit", place, 1));
+    let whole = [event("admitted by a write", 0, 1)].into_iter().chain(hits(1));
+    assert_eq!((all.len(), events(&all)), (4, (2, whole.collect())));
+    assert_eq!(first[0], all[0]);
+    let warm = [event("held", 0, 1)].into_iter().chain(hits(0));
+    assert_eq!(events(&all[1..]), (2, warm.collect()));
+    // Without its state the cache is empty at first.
+    std::fs::remove_file(state_path(&two[1])).unwrap();
+    let empty = [event("admitted by a read", 0, 1), event("read hit", 1, 1)];
+    assert_eq!(events(&all[1..3]), (1, [&empty[..1], &empty[1..]].concat()));
 }
 
 #[test]
