@@ -64,6 +64,39 @@ def test_a_replay_decides_as_the_server_did_and_says_so(tmp_path: Path, command:
     assert "decided as the server did" in text.out, "only its head is read"
 
 
+def test_divisions_by_response_times_are_those_of_the_server(
+    tmp_path: Path, command: Command
+) -> None:
+    served = Recorded(tmp_path, command)
+    served.stop()
+    text = served.path.read_text()
+    assert 'partition = "static"' in text
+    text = text.replace('partition = "static"', 'partition = "auto"').replace(
+        "goal_hit_ratio = 0.5", ""
+    )
+    served.path.write_text(text + '\n[replay]\ninterval = "20ms"\n')
+    for file in (tmp_path / "kept").iterdir():
+        file.unlink()
+    served.begin()
+    served.load(3, 400)
+    finish(served)
+    # One tenant alone, over more blocks than its share: divisions move space to it.
+    for block in [*range(1, 200)] * 5:
+        served.ask(served.clients[0], READ, block * BLOCK)
+    finish(served)
+    served.stop()
+    _, second, _ = sorted((tmp_path / "kept").glob("*.parquet"))
+    beside = second.with_name(second.name + ".divisions")
+    assert beside.read_text().startswith("cachewright divisions 2\npartition icache-x\n")
+    shown = replayed(served, second, command)
+    assert shown.status == 0, shown.err
+    assert "decided as the server did to the end of the recording: " in shown.out
+    beside.unlink()
+    refused = replayed(served, second, command)
+    assert refused.status == 2
+    assert "needs response times" in refused.err
+
+
 def test_a_block_is_explained_from_a_state(tmp_path: Path, command: Command) -> None:
     served = Recorded(tmp_path, command)
     served.ask(served.clients[0], WRITE, 0)

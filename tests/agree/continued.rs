@@ -10,8 +10,8 @@ use cachewright_experiment::{ExperimentError, RunOptions, run};
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
-use cachewright_partition::Need as PartitionNeed;
 use cachewright_trace::{RecordedState, state_path};
+use cachewright_types::Nanos;
 use cachewright_types::measure::Counts;
 use serde_json::Value;
 use std::path::Path;
@@ -83,7 +83,8 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
 
     let origin_ns = server.last_decision().0;
     write_state(&mut server, &plan, &trace);
-    let file = RecordFile::create(&trace, names(), None).unwrap();
+    let divisions = plan.divisions_head(Nanos(origin_ns));
+    let file = RecordFile::create(&trace, names(), divisions.as_ref()).unwrap();
     server.record(file.sink());
     let begun = counts(&server);
     clients.send(&mut sim, &mut server, case, REQUESTS[1]);
@@ -116,14 +117,6 @@ fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
     }
 }
 
-/// Partitioners that divide by what a recording has.
-fn unpriced_partitions() -> Vec<&'static str> {
-    let is_priced = |name: &&str| {
-        cachewright_partition::entry(name).unwrap().needs.contains(&PartitionNeed::Prices)
-    };
-    partitions().into_iter().filter(|name| !is_priced(name)).collect()
-}
-
 #[test]
 fn every_policy_continues_where_the_server_was() {
     for (seed, policy) in (1..).zip(policies()) {
@@ -136,7 +129,7 @@ fn every_policy_continues_where_the_server_was() {
 
 #[test]
 fn every_partitioner_continues_where_the_server_was() {
-    for (seed, partition) in (100..).zip(unpriced_partitions()) {
+    for (seed, partition) in (100..).zip(partitions()) {
         for policy in ["lru", "arc", "duel-x"] {
             let folder = tempfile::tempdir().unwrap();
             check(&case(policy, partition, seed), folder.path());

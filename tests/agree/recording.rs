@@ -12,7 +12,7 @@ use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{FileId, Io};
 use cachewright_partition::Need;
 use cachewright_trace::divisions_path;
-use cachewright_types::Seed;
+use cachewright_types::{Nanos, Seed};
 use serde_json::Value;
 use std::path::Path;
 
@@ -137,7 +137,7 @@ fn serve_into(
     let devices: Vec<FileId> =
         [device].into_iter().chain(case.facts.others.iter().copied()).collect();
     let server = open_server(io, &plan, &devices, volumes);
-    let served = serve(io, server, case, trace, plan.divisions_head(), may_fail);
+    let served = serve(io, server, case, trace, plan.divisions_head(Nanos(0)), may_fail);
     assert_eq!(served.is_divided, needs(case.partition).contains(&Need::Interval), "{case:?}");
     assert_eq!(served.is_divided, divisions_path(trace).exists(), "{case:?}");
     served

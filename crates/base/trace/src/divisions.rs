@@ -4,22 +4,22 @@
 //! A file is text: what it was recorded from, then a line per division that changed a quota, then
 //! how many there were, so that a file that was cut short is known. The first line is the division
 //! at time 0. A division that is read fits the file's own head: times rise and are multiples of the
-//! interval, each tenant has a quota, and quotas fit into the cache.
+//! interval, behind the origin, each tenant has a quota, and quotas fit into the cache.
 
-use crate::write::atomic::AtomicFile;
+use crate::write::atomic::{AtomicFile, remove_abandoned};
 use crate::write::{TraceWriter, WriteSummary};
 use crate::{TraceError, UnreadableRecord};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, Lines};
 
 /// How the first line begins, before the version.
 const MAGIC: &str = "cachewright divisions";
-/// The version of the format.
-const VERSION: u32 = 1;
+/// The version of the format. The first one had no origin, which was 0.
+const VERSION: u32 = 2;
 
 /// What divisions were recorded from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct DivisionsHead {
     pub partition: String,
     /// Time between two divisions.
     pub interval_ns: u64,
+    /// The time of the server's clock of decisions at which the recording has its time 0. Intervals
+    /// end at multiples of their length on that clock.
+    pub origin_ns: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Blocks of the cache.
@@ -70,6 +73,16 @@ pub fn divisions_path(trace: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// Removes the divisions beside a recording, if there are some. Errors: the operating system's.
+pub fn remove_divisions(trace: &Path) -> Result<(), TraceError> {
+    let path = divisions_path(trace);
+    remove_abandoned(&path);
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(TraceError::Io { path, source }),
+        _ => Ok(()),
+    }
+}
+
 /// A file of divisions being written. Dropped before [`finish`](Self::finish), it leaves no file.
 pub struct DivisionsWriter {
     file: AtomicFile,
@@ -82,10 +95,11 @@ impl DivisionsWriter {
     pub fn create(path: &Path, head: &DivisionsHead) -> Result<DivisionsWriter, TraceError> {
         let file = AtomicFile::create(path)?;
         let mut writer = DivisionsWriter { file, path: path.to_owned(), rows: 0 };
-        let DivisionsHead { partition, interval_ns, block_bytes, capacity_blocks, tenants } = head;
+        let DivisionsHead { partition, interval_ns, origin_ns, .. } = head;
+        let DivisionsHead { block_bytes, capacity_blocks, tenants, .. } = head;
         let mut text = format!(
-            "{MAGIC} {VERSION}\npartition {partition}\ninterval_ns {interval_ns}\nblock_bytes \
-             {block_bytes}\ncapacity_blocks {capacity_blocks}\n"
+            "{MAGIC} {VERSION}\npartition {partition}\ninterval_ns {interval_ns}\norigin_ns \
+             {origin_ns}\nblock_bytes {block_bytes}\ncapacity_blocks {capacity_blocks}\n"
         );
         tenants.iter().for_each(|tenant| push(&mut text, format_args!("tenant {tenant}\n")));
         writer.append(&text)?;
@@ -265,8 +279,9 @@ impl<'a> LineCursor<'a> {
 
 fn head(lines: &mut LineCursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
     lines.advance();
-    if lines.value::<u32>(MAGIC)? != VERSION {
-        return Err(lines.refuse(&format!("version {VERSION}")));
+    let version = lines.value::<u32>(MAGIC)?;
+    if !(1..=VERSION).contains(&version) {
+        return Err(lines.refuse(&format!("version 1 to {VERSION}")));
     }
     lines.advance();
     let partition = lines.text("partition")?.to_owned();
@@ -276,6 +291,7 @@ fn head(lines: &mut LineCursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
         return Err(lines.refuse("an interval above 0"));
     }
     lines.advance();
+    let origin_ns = if version == 1 { 0 } else { lines.take("origin_ns")? };
     let (block_bytes, capacity_blocks) =
         (lines.take("block_bytes")?, lines.take("capacity_blocks")?);
     let mut tenants = Vec::new();
@@ -286,7 +302,7 @@ fn head(lines: &mut LineCursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
     if tenants.is_empty() {
         return Err(lines.refuse("`tenant` and its name"));
     }
-    Ok(DivisionsHead { partition, interval_ns, block_bytes, capacity_blocks, tenants })
+    Ok(DivisionsHead { partition, interval_ns, origin_ns, block_bytes, capacity_blocks, tenants })
 }
 
 /// The division of a line, behind `last`.
@@ -313,8 +329,13 @@ fn row(
         }
         _ => {}
     }
-    if !time_ns.is_multiple_of(head.interval_ns) {
-        return Err(lines.refuse(&format!("a multiple of {}, the interval", head.interval_ns)));
+    let on_clock_ns = time_ns.saturating_add(head.origin_ns);
+    if last.is_some() && !on_clock_ns.is_multiple_of(head.interval_ns) {
+        let (interval, origin) = (head.interval_ns, head.origin_ns);
+        return Err(lines.refuse(&match origin {
+            0 => format!("a multiple of {interval}, the interval"),
+            _ => format!("a time that is {origin} below a multiple of {interval}, the interval"),
+        }));
     }
     if row.quotas.len() != tenants {
         return Err(lines.refuse(&format!("the blocks of {tenants} tenants")));
@@ -339,6 +360,7 @@ mod tests {
         let head = DivisionsHead {
             partition: "icache-x".to_owned(),
             interval_ns: 50,
+            origin_ns: 0,
             block_bytes: 4096,
             capacity_blocks: 64,
             tenants,
@@ -370,21 +392,34 @@ mod tests {
     fn what_is_written_is_read() {
         assert_eq!(
             text(),
-            "cachewright divisions 1\npartition icache-x\ninterval_ns 50\nblock_bytes 4096\n\
-             capacity_blocks 64\ntenant a\ntenant b  with blanks\n0 32 32\n50 60 4\n200 1 2\n\
-             end 3\n"
+            "cachewright divisions 2\npartition icache-x\ninterval_ns 50\norigin_ns 0\n\
+             block_bytes 4096\ncapacity_blocks 64\ntenant a\ntenant b  with blanks\n\
+             0 32 32\n50 60 4\n200 1 2\nend 3\n"
         );
+    }
+
+    #[test]
+    fn divisions_come_at_intervals_of_the_servers_clock() {
+        let later = text().replace("origin_ns 0", "origin_ns 130");
+        let rows = later.replace("50 60 4\n200 1 2", "20 60 4\n170 1 2");
+        let found = Divisions::parse(&rows).unwrap();
+        assert_eq!(found.head.origin_ns, 130);
+        assert_eq!(found.rows.iter().map(|row| row.time_ns).collect::<Vec<_>>(), [0, 20, 170]);
+        let error = Divisions::parse(&later).unwrap_err().to_string();
+        assert!(error.contains("a time that is 130 below a multiple of 50, the interval"));
+        let first = text().replace("divisions 2", "divisions 1").replace("origin_ns 0\n", "");
+        assert_eq!(Divisions::parse(&first).unwrap(), divisions(), "files of version 1 are read");
     }
 
     #[test]
     fn a_line_that_is_not_as_expected_is_named() {
         let cases = [
-            ("divisions 1", "divisions 2", "line 1, column 1: found `cachewright divisions 2`"),
-            ("divisions 1", "traces 1", "expected `cachewright divisions` and its value"),
+            ("divisions 2", "divisions 3", "line 1, column 1: found `cachewright divisions 3`"),
+            ("divisions 2", "traces 2", "expected `cachewright divisions` and its value"),
             ("interval_ns 50", "interval_ns 0", "line 3, column 1"),
             ("capacity_blocks 64", "capacity_blocks 63", "at most 63 blocks, the capacity, and"),
             ("tenant a\ntenant b  with blanks\n", "", "expected `tenant` and its name"),
-            ("0 32 32\n50", "50", "line 8, column 1: found `50 60 4`, expected the division at"),
+            ("0 32 32\n50", "50", "line 9, column 1: found `50 60 4`, expected the division at"),
             ("200 1 2", "50 1 2", "expected a time after 50"),
             ("200 1 2", "250 1 x", "expected a time in nanoseconds and the blocks"),
             ("200 1 2", "210 1 2", "expected a multiple of 50, the interval"),
@@ -420,8 +455,8 @@ mod tests {
         fn whole_rows_of_a_text_that_was_cut_are_read(length in 0_usize..150, byte in 128_u8..) {
             let text = text();
             let cut = &text.as_bytes()[..length.min(text.len())];
-            // The head has seven lines, the divisions three.
-            let whole = cut.iter().filter(|byte| **byte == b'\n').count().saturating_sub(7).min(3);
+            // The head has eight lines, the divisions three.
+            let whole = cut.iter().filter(|byte| **byte == b'\n').count().saturating_sub(8).min(3);
             let expected = (whole > 0).then(|| divisions().rows[..whole].to_vec());
             for left in [&b""[..], &[byte; 5], &[0; 5], b"\0\n"] {
                 let found = Divisions::parse_cut(&[cut, left].concat()).map(|found| found.rows);

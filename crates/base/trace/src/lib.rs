@@ -25,7 +25,9 @@ mod text;
 mod units;
 pub mod write;
 
-pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path};
+pub use divisions::{
+    DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path, remove_divisions,
+};
 pub use error::{PassedOver, Skipped, TraceError, UnreadableRecord};
 pub use formats::{
     FORMATS, TraceFormat, Unit, files_of, open, open_bytes, recognise, recognise_bytes,

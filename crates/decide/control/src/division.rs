@@ -8,7 +8,7 @@ use crate::control::Control;
 use crate::decider::divide;
 use crate::hour_curves::HourlyCurves;
 use crate::meters::{AnswerTimes, RequestMeter, SignalNeeds};
-use cachewright_cache::{Cache, Engine, Left, Move, Plan, SequentialStreams};
+use cachewright_cache::{Cache, Engine, Left, Move, Plan, Quotas, SequentialStreams};
 use cachewright_partition::Models;
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_snapshot::Snapshot;
@@ -217,6 +217,19 @@ impl<P: Policy> RequestDecider<P> {
             quotas.iter().for_each(|quota| self.decided.add((*quota).into()));
         }
         divided
+    }
+
+    /// Divides the cache as a server is known to have done; what leaves replaces what `plan` held.
+    pub fn divide_to(&mut self, quotas: Vec<u32>, plan: &mut Plan) {
+        plan.moves.clear();
+        let engine = self.cache.engine();
+        let is_present =
+            |(tenant, quota): (usize, &u32)| engine.quota(TenantId(tenant as u16)) == *quota;
+        if quotas.iter().enumerate().all(is_present) {
+            return;
+        }
+        quotas.iter().for_each(|quota| self.decided.add((*quota).into()));
+        self.cache.set_quotas(&Quotas::PerTenant(quotas), plan);
     }
 
     /// What the policy of a tenant does after a read or a write of it.

@@ -255,8 +255,11 @@ impl<M: MachineTables> Stack<M> {
         cache.choose_schemes(StackFacts {
             tenants: tenants.len(),
             goals: tenants.iter().any(|tenant| tenant.goal.is_some()),
-            // Recorded divisions are those of a live server.
-            responses: M::MEASURES || machine.is_some() || replay.divisions.is_some(),
+            // Recorded divisions are those of a live server, and so are states.
+            responses: M::MEASURES
+                || machine.is_some()
+                || replay.divisions.is_some()
+                || tenants.iter().any(TenantSpec::continues_a_server),
         })?;
         let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         M::check(machine.as_ref(), &rest)?;

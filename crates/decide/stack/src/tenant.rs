@@ -13,7 +13,7 @@ use crate::kinds::{Stop, TraceFiles};
 use crate::names;
 use crate::tables::{BadRecord, Operation, Pauses, ReplayTable, TenantTable};
 use cachewright_partition::ResponseGoal;
-use cachewright_trace::{Moment, OnBadRecord, OpenOptions, TenantInput};
+use cachewright_trace::{Moment, OnBadRecord, OpenOptions, TenantInput, recording_at, state_path};
 use cachewright_types::declare::Nested;
 use cachewright_types::{Nanos, Op, Value};
 use std::ops::Deref;
@@ -154,6 +154,12 @@ pub fn by_volume(table: &Value, name: &str, volumes: &[String]) -> Vec<Value> {
 }
 
 impl TenantSpec {
+    /// Whether the trace names a moment of a recording with the state of its server beside it.
+    pub(crate) fn continues_a_server(&self) -> bool {
+        let found = self.moment.map(|moment| recording_at(&self.path, moment));
+        matches!(found, Some(Ok((recording, _))) if state_path(&recording).is_file())
+    }
+
     /// The tenant that a table describes.
     fn new(
         mut table: TenantTable,

@@ -128,7 +128,7 @@ impl Changes {
         let divided = changes.order(old, members)?;
         changes.learns = decides_by_others(old, &changes.plan);
         // Curves by which it is divided may be those of the policy.
-        let divides_anew = replaces && changes.plan.divisions_head().is_some();
+        let divides_anew = replaces && changes.plan.is_divided_anew();
         changes.divides = divided || divides_anew || divides_otherwise(old, &changes.plan);
         changes.samples |= changes.divides || replaces;
         changes.tries |= !changes.added.is_empty();
@@ -140,7 +140,7 @@ impl Changes {
     pub fn back_to_policy(plan: &LivePlan, before: &LivePlan) -> Changes {
         let plan = plan.clone().with_policy_of(before);
         // Histories would have to be read again; what is divided by them does not depend on it.
-        let divides = plan.divisions_head().is_some() && plan.wanted.is_none();
+        let divides = plan.is_divided_anew() && plan.wanted.is_none();
         let ahead = vec![Ahead::default(); plan.volumes.len()];
         Changes {
             plan,

@@ -11,7 +11,7 @@
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_cache::blame::MissCause;
-use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, SequentialStreams, WriteMode};
+use cachewright_cache::{Cache, Engine, Move, Plan, SequentialStreams, WriteMode};
 use cachewright_control::{DecisionHash, RequestDecider};
 use cachewright_policy::Policy;
 use cachewright_result::document::Written;
@@ -55,7 +55,7 @@ pub fn explain(
         if let [Some(first), Some(own)] = named {
             begin_ns = block.last_ns.max(own.saturating_sub(first).saturating_mul(NS_PER_MS));
         }
-        let mut recording = Recorded::open(path, plan)?;
+        let mut recording = Recorded::open(path, plan, block.is_divided())?;
         block.recording = place;
         begin_ns = block.go_on_from_state(plan, path, begin_ns)?;
         block.begin(begin_ns, recording.has_divisions);
@@ -90,26 +90,23 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Errors: it cannot be read; divisions beside it are of another cache.
-    fn open(path: &Path, plan: &LivePlan) -> Result<Recorded, LiveError> {
+    /// Opens a recording, with the divisions beside it if the cache is divided among the tenants
+    /// and they are of such a cache. Errors: it cannot be read.
+    fn open(path: &Path, plan: &LivePlan, is_divided: bool) -> Result<Recorded, LiveError> {
         let words = |error: cachewright_trace::TraceError| LiveError::Refused(error.to_string());
         let reader = open(path, &OpenOptions::default()).map_err(words)?;
         let beside = divisions_path(path);
         let mut divisions = VecDeque::new();
-        let has_divisions = beside.exists();
-        if has_divisions {
-            let found = Divisions::read(&beside).map_err(words)?;
+        let mut has_divisions = false;
+        if beside.exists() {
+            let Divisions { head, rows } = Divisions::read(&beside).map_err(words)?;
             let names = plan.volumes.iter().map(|volume| &volume.name);
-            if !names.eq(&found.head.tenants) || found.head.block_bytes != plan.block_bytes() {
-                return Err(LiveError::Refused(format!(
-                    "{}: found divisions of {} in blocks of {}, expected the tenants and blocks of \
-                     the stack file",
-                    beside.display(),
-                    found.head.tenants.join(", "),
-                    Bytes(found.head.block_bytes)
-                )));
-            }
-            divisions = found.rows.into();
+            let is_own = names.eq(&head.tenants)
+                && (head.block_bytes, head.capacity_blocks)
+                    == (plan.block_bytes(), plan.capacity_blocks);
+            // All is decided by the stack as it is, also what was recorded before it changed.
+            has_divisions = is_divided && is_own;
+            divisions.extend(rows.into_iter().filter(|_| has_divisions));
         }
         let (batch, tenants) = (Batch::default(), Vec::new());
         Ok(Recorded {
@@ -271,6 +268,12 @@ impl ExplainedBlock {
         Ok(begin_ns)
     }
 
+    /// Whether each tenant has a quota of its own.
+    fn is_divided(&self) -> bool {
+        let engine = self.decider.cache.engine();
+        engine.has_quota(TenantId(0)) && engine.mixed_pools().is_empty()
+    }
+
     /// A time since the beginning of the first recording, on the server's clock.
     fn on_server_clock(&self, time_ns: u64) -> u64 {
         u64::try_from(i128::from(time_ns) + self.ahead_ns).unwrap_or(u64::MAX)
@@ -287,7 +290,7 @@ impl ExplainedBlock {
     /// The server divided the cache anew.
     fn divide(&mut self, time_ns: u64, quotas: Vec<u32>) {
         self.divided(time_ns, |decider, plan| {
-            decider.cache.set_quotas(&Quotas::PerTenant(quotas), plan);
+            decider.divide_to(quotas, plan);
         });
     }
 
@@ -601,6 +604,7 @@ mod tests {
         let head = |tenants: [&str; 2]| DivisionsHead {
             partition: "hull".to_owned(),
             interval_ns: 3,
+            origin_ns: 0,
             block_bytes: BLOCK,
             capacity_blocks: 3,
             tenants: tenants.map(str::to_owned).into(),
@@ -620,8 +624,9 @@ mod tests {
         );
         let other = Divisions { head: head(["a", "c"]), rows };
         other.write(&divisions_path(&path)).unwrap();
-        let error = explain(&plan, &[path], "a", BLOCK).unwrap_err().to_string();
-        assert!(error.contains("found divisions of a, c in blocks of 4KiB, expected"), "{error}");
+        // They are of another cache: a has two blocks of this one at all times.
+        let answer = explain(&plan, &[path], "a", BLOCK).unwrap();
+        assert_eq!(events(&answer)[1..], [(4, "read hit", 1, "")]);
     }
 
     #[test]

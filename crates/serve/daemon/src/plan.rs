@@ -32,7 +32,7 @@ use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
 use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
 use cachewright_trace::DivisionsHead;
-use cachewright_types::{Bytes, Seed, Value, nearest};
+use cachewright_types::{Bytes, Nanos, Seed, Value, nearest};
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -330,17 +330,24 @@ impl LivePlan {
         self.stack.deciding(self.capacity_blocks, models)
     }
 
-    /// What the divisions of a server are recorded from; nothing where quotas stay.
-    pub fn divisions_head(&self) -> Option<DivisionsHead> {
+    /// Whether the cache is divided while it serves.
+    pub(crate) fn is_divided_anew(&self) -> bool {
+        self.stack.replay.interval.0 > 0 && division::is_made_anew(&self.stack)
+    }
+
+    /// What divisions of a server are recorded from, in a recording that begins at `origin` on the
+    /// clock of decisions; nothing where quotas stay.
+    pub fn divisions_head(&self, origin: Nanos) -> Option<DivisionsHead> {
         let (cache, interval_ns) = (&self.stack.cache, self.stack.replay.interval.0);
         let head = DivisionsHead {
             partition: cache.partition.name.clone(),
             interval_ns,
+            origin_ns: origin.0,
             block_bytes: cache.block.0,
             capacity_blocks: self.capacity_blocks,
             tenants: self.volumes.iter().map(|volume| volume.name.clone()).collect(),
         };
-        (interval_ns > 0 && division::is_made_anew(&self.stack)).then_some(head)
+        self.is_divided_anew().then_some(head)
     }
 
     /// The deciding part of a cache, empty.

@@ -18,14 +18,13 @@ use crate::plan::LivePlan;
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
-use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop};
+use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop, RecordingFiles};
 use cachewright_trace::{
-    RecordedState, RecordingName, Recovered, TraceError, TraceWriter, create_writer,
-    divisions_path, has_abandoned, recordings_in, recover_abandoned, remove_state,
+    DivisionsHead, RecordedState, RecordingName, Recovered, TraceError, divisions_path,
+    has_abandoned, recordings_in, recover_abandoned, remove_divisions, remove_state,
     retarget_abandoned, state_path,
 };
 use cachewright_types::TenantId;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -161,9 +160,10 @@ impl Recordings {
 
     fn open(&mut self, plan: &LivePlan, now_ns: u64, blocks: &mut BlockServer) {
         let volumes = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
+        let divisions = plan.divisions_head(blocks.last_decision()).map(Box::new);
         // Names rise, whatever the clock of the machine does.
         let name = RecordingName::at_ms(unix_ms().max(self.last.unix_ms() + 1));
-        let sink = self.writer.begin(name, volumes, self.bounds);
+        let sink = self.writer.begin(name, volumes, divisions, self.bounds);
         self.is_open = sink.is_some();
         if self.is_open {
             self.last = name;
@@ -312,8 +312,9 @@ pub struct Bounds {
 
 /// What the thread is handed.
 enum WriterItem {
-    /// The recording ends, and another one begins, of volumes named in the order of tenants.
-    Begin(RecordingName, Vec<String>, Bounds),
+    /// The recording ends, and another one begins, of volumes named in the order of tenants, with
+    /// divisions beside it if the cache is divided while it serves.
+    Begin(RecordingName, Vec<String>, Option<Box<DivisionsHead>>, Bounds),
     Part(RecordPart),
     /// What decided when a recording began, which may be over by now.
     State(RecordingName, Box<RecordedState>),
@@ -346,27 +347,29 @@ impl RecordingWriter {
         let counts = Arc::new(Mutex::new(RecordingCounts::default()));
         let (folder, tally) = (folder.to_owned(), SharedCounts(Arc::clone(&counts)));
         let left = unfinished(&folder);
-        let alone = states_alone(&folder, &left);
+        let alone = alone_beside(&folder, &left);
         let (place, own) = (folder.clone(), tally.clone());
         let recovery = Worker::spawn("recovery", 1, move |_| {
             recover_in_folder(&place, &left, &own);
-            alone.iter().for_each(|name| drop_state(&place, *name, &own));
+            alone.iter().for_each(|name| drop_beside(&place, *name, &own));
         })?;
         let work = RecordingWork { folder, tally, bounds: Bounds::default(), file: None };
         let worker = Worker::spawn("recordings", WAITING_BATCHES, |items| work.run(items))?;
         Ok(RecordingWriter { worker, recovery, counts })
     }
 
-    /// Begins a recording of volumes that are named in the order of tenants; the one before ends.
-    /// Returns what takes its requests, and nothing if the thread is behind.
+    /// Begins a recording of volumes that are named in the order of tenants, with `divisions`
+    /// beside it if the cache is divided while it serves; the one before ends. Returns what takes
+    /// its requests, and nothing if the thread is behind.
     pub fn begin(
         &self,
         name: RecordingName,
         volumes: Vec<String>,
+        divisions: Option<Box<DivisionsHead>>,
         bounds: Bounds,
     ) -> Option<Box<dyn RecordSink>> {
         let queue = self.worker.queue();
-        queue.offer(WriterItem::Begin(name, volumes, bounds)).ok()?;
+        queue.offer(WriterItem::Begin(name, volumes, divisions, bounds)).ok()?;
         Some(Box::new(WriterHandover(queue)))
     }
 
@@ -388,7 +391,7 @@ struct OpenRecording {
     name: RecordingName,
     volumes: Vec<String>,
     /// Nothing when it was given up.
-    writer: Option<Box<dyn TraceWriter>>,
+    files: Option<RecordingFiles>,
     requests: u64,
 }
 
@@ -425,10 +428,10 @@ impl RecordingWork {
     fn run(mut self, items: Items<WriterItem>) {
         for item in items {
             match item {
-                WriterItem::Begin(name, volumes, bounds) => {
+                WriterItem::Begin(name, volumes, divisions, bounds) => {
                     self.finish();
                     self.bounds = bounds;
-                    self.begin(name, volumes);
+                    self.begin(name, volumes, divisions.as_deref());
                 }
                 WriterItem::Part(part) => self.write(&part),
                 WriterItem::State(name, state) => self.write_state(name, &state),
@@ -437,18 +440,23 @@ impl RecordingWork {
         self.finish();
     }
 
-    fn begin(&mut self, name: RecordingName, volumes: Vec<String>) {
+    fn begin(
+        &mut self,
+        name: RecordingName,
+        volumes: Vec<String>,
+        divisions: Option<&DivisionsHead>,
+    ) {
         self.tally.count(|counts| counts.kept = 0);
         let path = self.folder.join(name.to_string());
-        let writer = self.tally.counted(create_writer("parquet", &path, &BTreeMap::new()));
-        self.file = Some(OpenRecording { name, volumes, writer, requests: 0 });
+        let files = self.tally.counted(RecordingFiles::create(&path, divisions));
+        self.file = Some(OpenRecording { name, volumes, files, requests: 0 });
     }
 
     /// Writes a state beside its recording, if that is being written or is there. Where it cannot
     /// be written, the recording can still be replayed from an empty cache.
     fn write_state(&mut self, name: RecordingName, state: &RecordedState) {
         let path = self.folder.join(name.to_string());
-        let is_open = |file: &OpenRecording| file.name == name && file.writer.is_some();
+        let is_open = |file: &OpenRecording| file.name == name && file.files.is_some();
         if self.file.as_ref().is_some_and(is_open) || is_there(&path) {
             self.tally.counted(state.write(&state_path(&path)));
         }
@@ -458,10 +466,7 @@ impl RecordingWork {
         let Some(mut file) = self.file.take() else { return };
         let requests = part.requests.len() as u64;
         file.requests += requests;
-        let written = file.writer.as_mut().map(|writer| {
-            writer.write(&part.requests, &file.volumes)?;
-            if part.is_kept { writer.keep() } else { Ok(()) }
-        });
+        let written = file.files.as_mut().map(|files| files.write(part, &file.volumes));
         match written {
             Some(Ok(())) if part.is_kept => {
                 self.tally.count(|counts| counts.kept = file.requests);
@@ -469,7 +474,7 @@ impl RecordingWork {
             Some(Ok(())) => {}
             Some(failed) => {
                 // What was written of it is dropped with its writer, and leaves no file.
-                file.writer = None;
+                file.files = None;
                 self.tally.count(|counts| counts.dropped += file.requests);
                 self.tally.counted(failed);
             }
@@ -479,11 +484,11 @@ impl RecordingWork {
     }
 
     fn finish(&mut self) {
-        let Some(OpenRecording { name, writer, requests, .. }) = self.file.take() else { return };
-        let Some(writer) = writer else { return drop_state(&self.folder, name, &self.tally) };
-        let finished = self.tally.counted(writer.finish()).is_some();
+        let Some(OpenRecording { name, files, requests, .. }) = self.file.take() else { return };
+        let Some(files) = files else { return drop_beside(&self.folder, name, &self.tally) };
+        let finished = self.tally.counted(files.finish()).is_some();
         if !finished {
-            drop_state(&self.folder, name, &self.tally);
+            drop_beside(&self.folder, name, &self.tally);
         }
         // Before it counts as finished, so that old ones are gone by then.
         if finished {
@@ -508,13 +513,14 @@ impl RecordingWork {
             let path = self.folder.join(name.to_string());
             files += 1;
             let length = |path: &Path| path.metadata().map_or(0, |found| found.len());
-            bytes = bytes.saturating_add(length(&path)).saturating_add(length(&state_path(&path)));
+            let all = [&path, &state_path(&path), &divisions_path(&path)];
+            bytes = all.into_iter().fold(bytes, |sum, path| sum.saturating_add(length(path)));
             if files > 1 && (files > self.bounds.files || bytes > self.bounds.bytes) {
                 old.push((name, path));
             }
         }
         for (name, path) in old {
-            drop_state(&self.folder, name, &self.tally);
+            drop_beside(&self.folder, name, &self.tally);
             let removed = std::fs::remove_file(&path);
             let removed = removed.map_err(|source| TraceError::Io { path, source });
             if self.tally.counted(removed).is_some() {
@@ -530,7 +536,7 @@ fn recover_in_folder(folder: &Path, left: &[RecordingName], tally: &SharedCounts
         let recovered = recover_abandoned(&folder.join(name.to_string()));
         if let Some(Recovered { requests, removed }) = tally.counted(recovered) {
             if requests.is_none() {
-                drop_state(folder, *name, tally);
+                drop_beside(folder, *name, tally);
             }
             tally.count(|counts| {
                 counts.recovered += u64::from(requests.is_some());
@@ -540,25 +546,33 @@ fn recover_in_folder(folder: &Path, left: &[RecordingName], tally: &SharedCounts
     }
 }
 
-/// Removes the state beside a recording, if there is one.
-fn drop_state(folder: &Path, name: RecordingName, tally: &SharedCounts) {
-    tally.counted(remove_state(&folder.join(name.to_string())));
+/// Removes the state and the divisions beside a recording that is not there, or not any more.
+fn drop_beside(folder: &Path, name: RecordingName, tally: &SharedCounts) {
+    let recording = folder.join(name.to_string());
+    tally.counted(remove_state(&recording));
+    tally.counted(remove_divisions(&recording));
 }
 
-/// Recordings whose state is there, or was being written, and of which nothing else is.
-fn states_alone(folder: &Path, left: &[RecordingName]) -> Vec<RecordingName> {
+/// Recordings whose state or divisions are there, or were being written, and of which nothing else
+/// is.
+fn alone_beside(folder: &Path, left: &[RecordingName]) -> Vec<RecordingName> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let length = RecordingName::at_ms(0).to_string().len();
     let recording = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_str()?;
         let (name, rest) = name.strip_prefix('.').unwrap_or(name).split_at_checked(length)?;
-        rest.starts_with(".state").then(|| RecordingName::parse(name)).flatten()
+        is_beside(rest).then(|| RecordingName::parse(name)).flatten()
     };
     let mut alone: Vec<RecordingName> = entries.filter_map(recording).collect();
     let is_there = |name: &RecordingName| folder.join(name.to_string()).exists();
     alone.retain(|name| !is_there(name) && !left.contains(name));
     alone
+}
+
+/// Whether what follows the name of a recording in that of a file stands beside it.
+fn is_beside(rest: &str) -> bool {
+    rest.starts_with(".state") || rest.starts_with(".divisions")
 }
 
 /// Recordings of which there are hidden files.
@@ -568,7 +582,7 @@ fn unfinished(folder: &Path) -> Vec<RecordingName> {
     let hidden = entries.filter_map(|entry| {
         let name = entry.file_name();
         let (name, rest) = name.to_str()?.strip_prefix('.')?.split_at_checked(length)?;
-        (!rest.starts_with(".state")).then(|| RecordingName::parse(name)).flatten()
+        (!is_beside(rest)).then(|| RecordingName::parse(name)).flatten()
     });
     hidden.collect()
 }
@@ -603,9 +617,13 @@ impl LiveRecording {
     }
 
     /// Begins a file. Errors: the operating system's.
-    pub fn begin(path: &Path, plan: &LivePlan) -> Result<LiveRecording, LiveError> {
+    pub fn begin(
+        path: &Path,
+        plan: &LivePlan,
+        blocks: &BlockServer,
+    ) -> Result<LiveRecording, LiveError> {
         let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
-        let divisions = plan.divisions_head();
+        let divisions = plan.divisions_head(blocks.last_decision());
         let file = RecordFile::create(path, names, divisions.as_ref()).map_err(failed)?;
         Ok(LiveRecording { file, path: path.to_owned(), reported: false })
     }
@@ -806,7 +824,7 @@ impl DecisionRecorder {
         blocks: &mut BlockServer,
     ) -> Result<DecisionRecorder, LiveError> {
         let orphaned = record.map(OrphanedRecordings::begin).transpose()?.flatten();
-        let file = record.map(|path| LiveRecording::begin(path, plan)).transpose()?;
+        let file = record.map(|path| LiveRecording::begin(path, plan, blocks)).transpose()?;
         file.iter().for_each(|file| blocks.record(file.sink()));
         let folder = Recordings::begin(plan, io, blocks)?;
         Ok(DecisionRecorder { file, orphaned, folder })
@@ -879,7 +897,8 @@ impl DecisionRecorder {
         plan: &LivePlan,
         blocks: &mut BlockServer,
     ) -> String {
-        let begun = LiveRecording::check(path).and_then(|()| LiveRecording::begin(path, plan));
+        let begun = LiveRecording::check(path);
+        let begun = begun.and_then(|()| LiveRecording::begin(path, plan, blocks));
         match begun {
             Ok(recording) => {
                 blocks.record(recording.sink());
@@ -914,9 +933,10 @@ mod tests {
     use super::*;
     use cachewright_live::record::RequestRecorder;
     use cachewright_trace::{
-        Batch, DivisionRow, Divisions, DivisionsHead, DivisionsWriter, OpenOptions, Record, open,
+        Batch, DivisionRow, Divisions, DivisionsWriter, OpenOptions, Record, create_writer, open,
     };
     use cachewright_types::{Bytes, Nanos, Op, Request};
+    use std::collections::BTreeMap;
 
     const BEGIN_MS: u64 = 1_764_105_435_000;
     const BOUNDS: Bounds = Bounds { files: 3, bytes: 1 << 40 };
@@ -931,7 +951,7 @@ mod tests {
     /// Records so many requests in a file that begins then.
     fn record(writer: &RecordingWriter, begin_ms: u64, requests: u64, bounds: Bounds) {
         let name = RecordingName::at_ms(BEGIN_MS + begin_ms);
-        let sink = writer.begin(name, vec!["a".to_owned()], bounds).unwrap();
+        let sink = writer.begin(name, vec!["a".to_owned()], None, bounds).unwrap();
         let mut recorder = RequestRecorder::new(sink, Nanos(0));
         for time in 1..=requests {
             recorder.note(&Request {
@@ -971,7 +991,7 @@ mod tests {
         let name = RecordingName::at_ms(BEGIN_MS);
         let writer = RecordingWriter::start(of_killed.path()).unwrap();
         let mut recorder = RequestRecorder::new(
-            writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(),
+            writer.begin(name, vec!["a".to_owned()], None, BOUNDS).unwrap(),
             Nanos(0),
         );
         recorder.keep(Nanos(10), 10);
@@ -1039,6 +1059,7 @@ mod tests {
         let head = DivisionsHead {
             partition: "hull".to_owned(),
             interval_ns: 10,
+            origin_ns: 0,
             block_bytes: 4096,
             capacity_blocks: 8,
             tenants: tenants.clone(),

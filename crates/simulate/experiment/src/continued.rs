@@ -20,9 +20,11 @@ use cachewright_system::continued::ContinuedReplay;
 use cachewright_system::{Cuts, LaneResult};
 use cachewright_trace::recordings::MOMENTS;
 use cachewright_trace::{
-    Moment, RecordedState, RecordingName, StateBegin, recording_at, recordings_in, state_path,
+    DivisionRow, Divisions, Moment, RecordedState, RecordingName, StateBegin, divisions_path,
+    recording_at, recordings_in, state_path,
 };
 use cachewright_types::Nanos;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 /// The recording of a tenant and the moment from which on it counts, if it names one. Errors: no
@@ -104,6 +106,14 @@ fn check_forms(spec: &Spec) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a replay continues from the state of a server whose divisions are known.
+pub fn has_divisions(spec: &Spec) -> bool {
+    spec.tenants.first().is_some_and(|first| {
+        let beside = [state_path(&first.path), divisions_path(&first.path)];
+        first.moment.is_some() && beside.iter().all(|path| path.is_file())
+    })
+}
+
 /// The state beside the recording of which a stack names a moment; nothing where it names none, or
 /// none was written. Errors: a file that cannot be read; a stack that cannot continue from it.
 pub fn state(spec: &Spec) -> Result<Option<RecordedState>, ExperimentError> {
@@ -169,7 +179,10 @@ impl ResolvedCase<'_> {
         decider.cache.audit().map_err(refused)?;
         decider.decided_before(DecisionHash(state.decided.unwrap_or_default()));
         let tenants = self.spec.tenants.len();
-        let replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
+        let mut replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
+        if let Some(divisions) = self.divisions_of_server(state)? {
+            replay = replay.with_divisions(divisions);
+        }
         let cuts = self.with_warmup(Cuts::new(self.recording, 0, self.spec.replay.windows));
         let mut workload = record::open(&self.spec)?;
         let mut found = replay.replay(&mut workload, &cuts, progress)?;
@@ -177,6 +190,37 @@ impl ResolvedCase<'_> {
             continued.by_server = self.decided_by(continued.last)?;
         }
         Ok(found)
+    }
+
+    /// The divisions beside the recording, on the server's clock, where the partitioner divides by
+    /// response times, which a replay does not have. Errors: a file that cannot be read, or is of
+    /// another recording.
+    fn divisions_of_server(
+        &self,
+        state: &RecordedState,
+    ) -> Result<Option<VecDeque<DivisionRow>>, ExperimentError> {
+        let path = divisions_path(&self.spec.tenants[0].path);
+        if !self.needs.partitioner_needs(Need::Prices) || !path.is_file() {
+            return Ok(None);
+        }
+        let Divisions { head, rows } = Divisions::read(&path)?;
+        let names: Vec<&str> = self.spec.tenants.iter().map(|tenant| &*tenant.name).collect();
+        if head.origin_ns != state.origin_ns || head.tenants != names {
+            return Err(self.refuse(format!(
+                "`tenant[1].trace`: {}: found divisions of {} from {} ns on, expected those of {} \
+                 from {} ns on, as the state beside the recording is",
+                path.display(),
+                head.tenants.join(", "),
+                head.origin_ns,
+                names.join(", "),
+                state.origin_ns
+            )));
+        }
+        let on_clock = |row: DivisionRow| DivisionRow {
+            time_ns: row.time_ns.saturating_add(head.origin_ns),
+            ..row
+        };
+        Ok(Some(rows.into_iter().map(on_clock).collect()))
     }
 
     /// What the server had decided by the time of its last decision in this recording: the state

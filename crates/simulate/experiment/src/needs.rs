@@ -6,6 +6,7 @@
 
 use crate::ExperimentError;
 use crate::case::{Case, expand};
+use crate::continued;
 use crate::run::RunOptions;
 use crate::spec::{Spec, full_key, replayed};
 use cachewright_curve::signal::SignalSet;
@@ -138,7 +139,9 @@ impl Case {
     /// Checks that the run has what the partitioner needs. Errors: the first need that is not met,
     /// and the key that would meet it; a goal that it does not keep.
     pub fn check_partitioner(&self) -> Result<(), ExperimentError> {
-        if self.spec.replay.divisions.is_none() {
+        // What it needed was there when the server divided.
+        let are_recorded = continued::has_divisions(&self.spec);
+        if self.spec.replay.divisions.is_none() && !are_recorded {
             let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
             entry
                 .and_then(|entry| {

@@ -362,6 +362,14 @@ pub fn divisions(spec: &Spec) -> Result<Option<Divisions>, ExperimentError> {
     }
     let divisions = Divisions::read(&path)?;
     let (head, cache) = (&divisions.head, &spec.cache);
+    if head.origin_ns > 0 {
+        let found = format!(
+            "divisions of a recording that began {} after its server",
+            Nanos(head.origin_ns).exact()
+        );
+        let expected = "one that began with its server: the intervals of a replay begin with it";
+        return Err(refuse(spec, &found, expected));
+    }
     let (partition, interval) = (&cache.partition.name, spec.replay.interval);
     if head.partition != *partition {
         let found = format!("divisions by `{}`", head.partition);

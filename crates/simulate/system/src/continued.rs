@@ -11,9 +11,11 @@ use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
 use cachewright_control::{Division, RequestDecider};
 use cachewright_policy::Policy;
+use cachewright_trace::DivisionRow;
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
 use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use std::collections::VecDeque;
 
 /// Requests read at a time.
 const BATCH: usize = 1 << 13;
@@ -21,6 +23,9 @@ const BATCH: usize = 1 << 13;
 /// A cache that goes on where a snapshot of it was taken.
 pub struct ContinuedReplay<P> {
     decider: RequestDecider<P>,
+    /// Divisions of the server from then on, on its clock, where the partitioner cannot make them
+    /// again.
+    divisions: Option<VecDeque<DivisionRow>>,
     origin: Nanos,
     tenants: usize,
     plan: Plan,
@@ -36,6 +41,7 @@ impl<P: Policy> ContinuedReplay<P> {
     pub fn new(decider: RequestDecider<P>, tenants: usize, origin: Nanos) -> ContinuedReplay<P> {
         let mut replay = ContinuedReplay {
             decider,
+            divisions: None,
             origin,
             tenants,
             plan: Plan::default(),
@@ -46,6 +52,13 @@ impl<P: Policy> ContinuedReplay<P> {
         replay.before = replay.counts();
         replay.window_start.clone_from(&replay.before);
         replay
+    }
+
+    /// Makes these divisions of the server, on its clock, instead of those of the partitioner.
+    pub fn with_divisions(mut self, divisions: VecDeque<DivisionRow>) -> ContinuedReplay<P> {
+        self.decider.division = None;
+        self.divisions = Some(divisions);
+        self
     }
 
     fn counts(&self) -> Vec<Counts> {
@@ -104,6 +117,11 @@ impl<P: Policy> ContinuedReplay<P> {
     fn divide_before(&mut self, time: Nanos) {
         while self.decider.division_is_due(time) {
             self.decider.divide(None, &mut self.plan);
+        }
+        let Some(divisions) = &mut self.divisions else { return };
+        while divisions.front().is_some_and(|row| row.time_ns <= time.0) {
+            let row = divisions.pop_front().unwrap_or_default();
+            self.decider.divide_to(row.quotas, &mut self.plan);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::setup::{MIB, STACK, Setup, formatted, set, unformatted};
 use cachewright_daemon::{LiveError, LivePlan, Server, offline};
-use cachewright_types::TenantId;
+use cachewright_types::{Nanos, TenantId};
 
 /// The sentence with which a server refuses to start.
 fn refused(plan: Result<LivePlan, LiveError>) -> String {
@@ -39,8 +39,9 @@ fn a_key_that_cannot_be_honoured_is_named() {
     }
     // It divides by response times, which a server measures.
     assert!(setup.plan_with("cache.partition", "icache-x").is_ok());
-    let chosen =
-        |plan: Result<LivePlan, LiveError>| plan.unwrap().divisions_head().unwrap().partition;
+    let chosen = |plan: Result<LivePlan, LiveError>| {
+        plan.unwrap().divisions_head(Nanos(0)).unwrap().partition
+    };
     assert_eq!(chosen(setup.plan_with("cache.partition", "auto")), "icache-x");
     let goal = unformatted(&[("tenant.a.goal_hit_ratio", "0.5")]);
     assert_eq!(chosen(goal.plan_with("cache.partition", "auto")), "soft-qos-x");

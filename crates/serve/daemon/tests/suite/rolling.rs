@@ -5,7 +5,8 @@ use cachewright_daemon::Server;
 use cachewright_daemon::explain::explain;
 use cachewright_result::live::BlockEvent;
 use cachewright_trace::{
-    Batch, OpenOptions, Record, RecordedState, RecordingName, open, state_path,
+    Batch, Divisions, OpenOptions, Record, RecordedState, RecordingName, divisions_path, open,
+    state_path,
 };
 use cachewright_types::Op;
 use std::fs::File;
@@ -193,9 +194,12 @@ fn each_recording_has_the_state_beside_it_that_it_began_with() {
     guest.read(0, BLOCK);
     running.stop();
     let last = finished(&setup);
-    assert_eq!((last.len(), files(&setup)), (2, 4), "the oldest states go with their recordings");
+    assert_eq!((last.len(), files(&setup)), (2, 5), "the oldest states go with their recordings");
     assert!(!state_path(&two[0]).exists() && !three.is_empty());
     let state = RecordedState::read(&state_path(&last[1])).unwrap();
+    let divisions = Divisions::read(&divisions_path(&last[1])).unwrap();
+    assert_eq!(divisions.head.origin_ns, state.origin_ns, "it is divided from then on");
+    assert!(!divisions_path(&two[1]).exists());
     let divided = state.settings.iter().find(|(key, _)| key == "cache.partition").unwrap();
     assert!(divided.1.starts_with("{ name = \"hull\""), "{divided:?}");
 }

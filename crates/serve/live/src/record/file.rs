@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 /// Batches that may wait for the device: more, and the recording ends.
 const WAITING_BATCHES: usize = 256;
 
+/// What was written of a recording.
 type Written = Result<WriteSummary, TraceError>;
 
 /// A recording being written.
@@ -44,11 +45,8 @@ impl RecordFile {
         volumes: Vec<String>,
         divisions: Option<&DivisionsHead>,
     ) -> Result<RecordFile, TraceError> {
-        let create = |head| DivisionsWriter::create(&divisions_path(path), head);
-        let divisions = divisions.map(create).transpose()?;
-        let requests = create_writer("parquet", path, &BTreeMap::new())?;
-        let files = RecordingFiles { requests, divisions };
-        let work = move |parts| files.write(parts, &volumes);
+        let files = RecordingFiles::create(path, divisions)?;
+        let work = move |parts| files.write_all(parts, &volumes);
         let worker = Worker::spawn("recording", WAITING_BATCHES, work)
             .map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
         Ok(RecordFile { worker, path: path.to_owned() })
@@ -72,29 +70,50 @@ impl RecordFile {
     }
 }
 
-/// The files of a recording.
-struct RecordingFiles {
+/// The files of a recording. Dropped before the end, they leave nothing.
+pub struct RecordingFiles {
     requests: Box<dyn TraceWriter>,
     divisions: Option<DivisionsWriter>,
 }
 
 impl RecordingFiles {
+    /// Begins a file, and one of `divisions` beside it where the cache is divided while it serves.
+    /// Errors: the operating system's.
+    pub fn create(
+        path: &Path,
+        divisions: Option<&DivisionsHead>,
+    ) -> Result<RecordingFiles, TraceError> {
+        let create = |head| DivisionsWriter::create(&divisions_path(path), head);
+        let divisions = divisions.map(create).transpose()?;
+        let requests = create_writer("parquet", path, &BTreeMap::new())?;
+        Ok(RecordingFiles { requests, divisions })
+    }
+
     /// Has what was written so far outlive a kill: no request without its divisions.
     fn keep(&mut self) -> Result<(), TraceError> {
         self.divisions.as_mut().map_or(Ok(()), DivisionsWriter::keep)?;
         self.requests.keep()
     }
 
-    fn write(mut self, parts: Items<RecordPart>, volumes: &[String]) -> Written {
-        for RecordPart { requests, divisions, is_kept } in parts {
-            self.requests.write(&requests, volumes)?;
-            if let Some(writer) = &mut self.divisions {
-                divisions.iter().try_for_each(|division| writer.write(division))?;
-            }
-            if is_kept {
-                self.keep()?;
-            }
+    /// Writes a piece, of volumes that are named in the order of tenants. Errors: the operating
+    /// system's.
+    pub fn write(&mut self, part: &RecordPart, volumes: &[String]) -> Result<(), TraceError> {
+        self.requests.write(&part.requests, volumes)?;
+        if let Some(writer) = &mut self.divisions {
+            part.divisions.iter().try_for_each(|division| writer.write(division))?;
         }
+        if part.is_kept { self.keep() } else { Ok(()) }
+    }
+
+    fn write_all(mut self, parts: Items<RecordPart>, volumes: &[String]) -> Written {
+        for part in parts {
+            self.write(&part, volumes)?;
+        }
+        self.finish()
+    }
+
+    /// Puts the files in place. Errors: the operating system's; then there is none.
+    pub fn finish(self) -> Written {
         match self.divisions {
             Some(divisions) => divisions.finish_before(self.requests),
             None => self.requests.finish(),

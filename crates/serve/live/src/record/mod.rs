@@ -10,7 +10,7 @@ mod clock;
 mod file;
 
 pub use clock::DecisionClock;
-pub use file::RecordFile;
+pub use file::{RecordFile, RecordingFiles};
 
 use cachewright_trace::{Batch, DivisionRow, Record};
 use cachewright_types::{Nanos, Op, Request};
