@@ -11,14 +11,19 @@ use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
 use cachewright_trace::{RecordedState, state_path};
-use cachewright_types::Nanos;
 use cachewright_types::measure::Counts;
+use cachewright_types::{Nanos, Seed};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-/// Requests before the recording begins, up to a moment of it, and after that.
-const REQUESTS: [u64; 3] = [500, 250, 350];
+/// Requests before the recording begins.
+const BEFORE: u64 = 500;
+/// Moments of each recording from which on replays count, the first of them its beginning: 1,110 of
+/// all policies, partitioners and modes.
+const MOMENTS: u64 = 10;
+/// Requests between two moments, at random: at least and at most.
+const BETWEEN: [u64; 2] = [20, 150];
 
 /// A recording, and the one behind it.
 const NAMES: [&str; 2] = ["2026-11-25T14-00-00.000Z.parquet", "2026-11-25T15-00-00.000Z.parquet"];
@@ -60,7 +65,7 @@ fn replayed(
 }
 
 /// Serves a case whose recording begins when the cache is warm, and replays it from its beginning
-/// and from a moment of it.
+/// and from other moments of it.
 fn check(case: &Case, folder: &Path) {
     check_behind(case, case, folder);
 }
@@ -72,7 +77,7 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
     let mut server = open_server(&mut sim, &plan_of(before).unwrap(), &[device], &volumes);
     server.replicate(plan_of(before).unwrap().decider().unwrap()).unwrap();
     let mut clients = Clients::new(case, false);
-    clients.send(&mut sim, &mut server, case, REQUESTS[0]);
+    clients.send(&mut sim, &mut server, case, BEFORE);
     let plan = plan_of(case).unwrap();
     if before.partition != case.partition {
         let ahead = plan.ahead().unwrap();
@@ -86,23 +91,26 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
     let divisions = plan.divisions_head(Nanos(origin_ns));
     let file = RecordFile::create(&trace, names(), divisions.as_ref()).unwrap();
     server.record(file.sink());
-    let begun = counts(&server);
-    clients.send(&mut sim, &mut server, case, REQUESTS[1]);
-    // Divisions that are due by now are made.
-    server.advance(&mut sim);
-    let moment = server.next_decision(sim.now_ns()).0 - origin_ns;
-    let middle = counts(&server);
-    clients.send(&mut sim, &mut server, case, REQUESTS[2]);
+    let mut moments = vec![(0, counts(&server))];
+    let (mut rng, [least, most]) = (Seed(case.seed).derive("moments").rng(), BETWEEN);
+    for _ in 0..MOMENTS {
+        clients.send(&mut sim, &mut server, case, least + rng.below(most - least + 1));
+        // Divisions that are due by now are made.
+        server.advance(&mut sim);
+        moments.push((server.next_decision(sim.now_ns()).0 - origin_ns, counts(&server)));
+    }
+    // Nothing comes behind the last one.
+    moments.pop();
     server.end_recording(&mut sim).unwrap();
     file.finish().unwrap();
     write_state(&mut server, &plan, &next);
     std::fs::write(&next, "").unwrap();
 
     let (ended, quotas) = (counts(&server), quotas(&server));
-    let all = served(&begun, &ended, &quotas);
-    assert_alike(case, &all, &replayed(case, &trace, "0s", &[]).unwrap());
-    let rest = served(&middle, &ended, &quotas);
-    assert_alike(case, &rest, &replayed(case, &trace, &format!("{moment}ns"), &[]).unwrap());
+    for (moment, begun) in moments {
+        let rest = served(&begun, &ended, &quotas);
+        assert_alike(case, &rest, &replayed(case, &trace, &format!("{moment}ns"), &[]).unwrap());
+    }
 }
 
 fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
@@ -112,7 +120,7 @@ fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
         partition,
         facts: Facts::default(),
         interval_ns: SIMULATED_NS,
-        requests: REQUESTS.iter().sum(),
+        requests: BEFORE + MOMENTS * BETWEEN[1],
         seed,
     }
 }
