@@ -306,7 +306,7 @@ def test_what_several_clients_did_at_once_is_replayed_with_the_recorded_division
         said = server.stop(signal.SIGTERM)
     beside = Path(f"{recording}.divisions")
     text = beside.read_text()
-    assert text.startswith("cachewright divisions 1\npartition icache-x\ninterval_ns 5000000\n")
+    assert text.startswith("cachewright divisions 2\npartition icache-x\ninterval_ns 5000000\n")
     assert "\ntenant data\ntenant more\n0 64 64\n" in text
     keys = [f"tenant.{name}.trace={recording}" for name in ("data", "more")]
     keys += [f"tenant.{name}.volume={name}" for name in ("data", "more")]
