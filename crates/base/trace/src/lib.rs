@@ -42,7 +42,7 @@ pub use next_use::{NEVER, next_uses};
 pub use recordings::{Moment, RecordingName, recording_at, recordings_in};
 
 pub use reader::{Batch, Call, MAX_REQUEST, OnBadRecord, OpenOptions, Record, TraceReader};
-pub use state::{RecordedState, StateBegin, remove_state, state_path};
+pub use state::{EncodedState, RecordedState, StateBegin, remove_state, state_path};
 
 pub use source::{ByteSource, ByteStream, Container, RandomAccess, Spool, Wrapping};
 pub use write::recovered::{Recovered, has_abandoned, recover_abandoned, retarget_abandoned};

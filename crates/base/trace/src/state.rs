@@ -72,24 +72,26 @@ impl RecordedState {
     /// Writes a file, which outlives a kill from then on; returns its bytes. Errors: the operating
     /// system's.
     pub fn write(&self, path: &Path) -> Result<u64, TraceError> {
-        let failed = |source| TraceError::Io { path: path.to_owned(), source };
-        let content = self.content().map_err(|error| refused(path, error.to_string()))?;
-        let frame = zstd::encode_all(&content[..], LEVEL).map_err(failed)?;
+        self.encoded().map_err(|error| refused(path, error))?.write(path)
+    }
+
+    /// What its file has, compressed. Errors: in words, those of the compression.
+    pub fn encoded(&self) -> Result<EncodedState, String> {
+        let content = self.content().map_err(|error| error.to_string())?;
         let numbers = [self.origin_ns, self.decided.unwrap_or_default()].map(u64::to_le_bytes);
         let numbers = numbers.concat();
         let (length, checksum) = (content.len() as u64, crc32fast::hash(&content));
-        let mut file = AtomicFile::create(path)?;
-        let parts = [
+        let mut bytes = [
             &MAGIC[..],
             &numbers,
             &crc32fast::hash(&numbers).to_le_bytes(),
             &length.to_le_bytes(),
             &checksum.to_le_bytes(),
-            &frame,
-        ];
-        parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)?;
-        file.commit()?;
-        Ok(parts.iter().map(|part| part.len() as u64).sum())
+        ]
+        .concat();
+        zstd::stream::copy_encode(&content[..], &mut bytes, LEVEL)
+            .map_err(|error| error.to_string())?;
+        Ok(EncodedState(bytes))
     }
 
     /// Reads a file. Errors: the operating system's; a file of something else, of another version,
@@ -134,6 +136,21 @@ impl RecordedState {
         from.finish()?;
         let decided = begin.map(|begin| begin.decided);
         Ok(RecordedState { origin_ns, decided, settings, state })
+    }
+}
+
+/// The content of a file that is not written yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedState(Vec<u8>);
+
+impl EncodedState {
+    /// Writes the file, as [`RecordedState::write`]. Errors: the operating system's.
+    pub fn write(&self, path: &Path) -> Result<u64, TraceError> {
+        let failed = |source| TraceError::Io { path: path.to_owned(), source };
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(&self.0).map_err(failed)?;
+        file.commit()?;
+        Ok(self.0.len() as u64)
     }
 }
 

@@ -20,9 +20,9 @@ use cachewright_live::io::Io;
 use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop, RecordingFiles};
 use cachewright_trace::{
-    DivisionsHead, RecordedState, RecordingName, Recovered, TraceError, divisions_path,
-    has_abandoned, recordings_in, recover_abandoned, remove_divisions, remove_state,
-    retarget_abandoned, state_path,
+    DivisionsHead, EncodedState, RecordedState, RecordingName, Recovered, TraceError,
+    divisions_path, has_abandoned, recordings_in, recover_abandoned, remove_divisions,
+    remove_state, retarget_abandoned, state_path,
 };
 use cachewright_types::TenantId;
 use std::ffi::OsString;
@@ -201,8 +201,10 @@ impl Recordings {
         let (queue, tell_later) = (self.writer.worker.queue(), tell.clone());
         let takes = move |saved: Result<Vec<u8>, String>| {
             let state = saved.map(|state| RecordedState { origin_ns, decided, settings, state });
-            let taken = state.and_then(|state| {
-                let item = WriterItem::State(name, Box::new(state));
+            // Compressed here, so that the thread that writes is not kept from the recording.
+            let encoded = state.and_then(|state| state.encoded());
+            let taken = encoded.and_then(|state| {
+                let item = WriterItem::State(name, state);
                 queue.offer(item).map_err(|_| "the thread that writes it is behind".to_owned())
             });
             taken.unwrap_or_else(tell_later);
@@ -317,7 +319,7 @@ enum WriterItem {
     Begin(RecordingName, Vec<String>, Option<Box<DivisionsHead>>, Bounds),
     Part(RecordPart),
     /// What decided when a recording began, which may be over by now.
-    State(RecordingName, Box<RecordedState>),
+    State(RecordingName, EncodedState),
 }
 
 /// The threads, and what they have counted.
@@ -454,7 +456,7 @@ impl RecordingWork {
 
     /// Writes a state beside its recording, if that is being written or is there. Where it cannot
     /// be written, the recording can still be replayed from an empty cache.
-    fn write_state(&mut self, name: RecordingName, state: &RecordedState) {
+    fn write_state(&mut self, name: RecordingName, state: &EncodedState) {
         let path = self.folder.join(name.to_string());
         let is_open = |file: &OpenRecording| file.name == name && file.files.is_some();
         if self.file.as_ref().is_some_and(is_open) || is_there(&path) {

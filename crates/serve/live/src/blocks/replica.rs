@@ -7,7 +7,7 @@
 //! processor time of the decisions once more. Where the two differ, by a fault, or where the
 //! replica is too far behind, there is a reason in the place of the snapshot.
 
-use crate::io::worker::{Items, Worker};
+use crate::io::worker::{Items, Worker, run_behind_others};
 use cachewright_cache::{Plan, Quotas, SequentialCutoff, SequentialStreams};
 use cachewright_control::{AnswerTimes, DecisionHash, Division, Models, RequestDecider};
 use cachewright_policy::Policy;
@@ -233,6 +233,8 @@ impl DeciderReplica {
 
 /// What the thread does: it ends when it differs, so that nothing more is handed to it.
 fn follow(mut decider: LiveDecider, items: Items<ReplicaItem>) {
+    // It may be behind the server, which must not wait for a processor.
+    run_behind_others();
     let mut plan = Plan::default();
     for item in items {
         match item {

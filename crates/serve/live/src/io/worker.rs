@@ -6,6 +6,16 @@
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
+/// The calling thread takes the processor time that other threads leave, from now on: for work on
+/// which no request waits. Where the system refuses that, it goes on as before.
+pub fn run_behind_others() {
+    // On Linux a process id of 0 stands for the calling thread.
+    let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
+}
+
+/// The nicest value of setpriority(2).
+const LOWEST_PRIORITY: i32 = 19;
+
 /// Why an item was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
