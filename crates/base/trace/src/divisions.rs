@@ -6,13 +6,13 @@
 //! at time 0. A division that is read fits the file's own head: times rise and are multiples of the
 //! interval, behind the origin, each tenant has a quota, and quotas fit into the cache.
 
-use crate::write::atomic::{AtomicFile, remove_abandoned};
+use crate::write::atomic::{AtomicFile, remove};
 use crate::write::{TraceWriter, WriteSummary};
 use crate::{TraceError, UnreadableRecord};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write as _};
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, Lines};
 
@@ -73,14 +73,10 @@ pub fn divisions_path(trace: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Removes the divisions beside a recording, if there are some. Errors: the operating system's.
-pub fn remove_divisions(trace: &Path) -> Result<(), TraceError> {
-    let path = divisions_path(trace);
-    remove_abandoned(&path);
-    match std::fs::remove_file(&path) {
-        Err(source) if source.kind() != ErrorKind::NotFound => Err(TraceError::Io { path, source }),
-        _ => Ok(()),
-    }
+/// Removes the divisions beside a recording, and what killed writers left of them; returns whether
+/// there were some. Errors: the operating system's.
+pub fn remove_divisions(trace: &Path) -> Result<bool, TraceError> {
+    remove(&divisions_path(trace))
 }
 
 /// A file of divisions being written. Dropped before [`finish`](Self::finish), it leaves no file.

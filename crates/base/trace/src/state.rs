@@ -16,7 +16,7 @@
 //! checksum before the content's length; it is read as well.
 
 use crate::TraceError;
-use crate::write::atomic::{AtomicFile, remove_abandoned};
+use crate::write::atomic::{AtomicFile, remove};
 use cachewright_snapshot::{
     Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
 };
@@ -59,13 +59,7 @@ pub fn state_path(recording: &Path) -> PathBuf {
 /// Removes the state beside a recording, and what killed writers left of it; returns whether there
 /// was one. Errors: the operating system's.
 pub fn remove_state(recording: &Path) -> Result<bool, TraceError> {
-    let path = state_path(recording);
-    remove_abandoned(&path);
-    match std::fs::remove_file(&path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(TraceError::Io { path, source }),
-    }
+    remove(&state_path(recording))
 }
 
 impl RecordedState {

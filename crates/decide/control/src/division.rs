@@ -11,7 +11,7 @@ use crate::meters::{AnswerTimes, RequestMeter, SignalNeeds};
 use cachewright_cache::{Cache, Engine, Left, Move, Plan, Quotas, SequentialStreams};
 use cachewright_partition::Models;
 use cachewright_policy::{FutureSlice, Policy};
-use cachewright_snapshot::Snapshot;
+use cachewright_snapshot::{Snapshot, restore};
 use cachewright_types::{Nanos, Op, Request, TenantId};
 
 /// A division that changed a quota.
@@ -119,8 +119,12 @@ pub struct DecisionHash(pub u64);
 
 impl DecisionHash {
     fn add(&mut self, value: u64) {
-        // One round of the multiplication of FxHash, on the bits in an order that each step mixes.
+        // Rotate, combine and multiply by an odd constant, as FxHash does.
         self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn add_quotas(&mut self, quotas: &[u32]) {
+        quotas.iter().for_each(|quota| self.add((*quota).into()));
     }
 
     fn add_move(&mut self, step: &Move) {
@@ -185,9 +189,29 @@ impl<P: Policy> RequestDecider<P> {
         self.decided
     }
 
-    /// Goes on from what was decided before a snapshot, which does not have this.
-    pub fn decided_before(&mut self, decided: DecisionHash) {
+    /// Goes on from a snapshot of another one of the same settings, which had `decided` this.
+    /// Errors: the bytes are of no such snapshot, in words; this is then in no state to be used.
+    pub fn go_on_from(&mut self, snapshot: &[u8], decided: DecisionHash) -> Result<(), String> {
+        restore(self, snapshot).map_err(|error| error.to_string())?;
         self.decided = decided;
+        self.cache.audit()
+    }
+
+    /// Gives the policies of all pools, and the partitioner, other trained models; none of a kind
+    /// change nothing. Errors: a model is refused, in words; those before it count.
+    pub fn load_models(
+        &mut self,
+        policy: &[(String, Vec<u8>)],
+        partition: &Models,
+    ) -> Result<(), String> {
+        if let Some(division) = &mut self.division {
+            division.load_models(partition)?;
+        }
+        if policy.is_empty() {
+            return Ok(());
+        }
+        let mut pools = 0..self.cache.engine().pools();
+        pools.try_for_each(|pool| self.cache.load_models(pool, policy))
     }
 
     /// Measures a request for divisions.
@@ -214,7 +238,7 @@ impl<P: Policy> RequestDecider<P> {
             divided = division.end_interval(engine, left, kept);
         });
         if let Some(QuotaChange { quotas, .. }) = &divided {
-            quotas.iter().for_each(|quota| self.decided.add((*quota).into()));
+            self.decided.add_quotas(quotas);
         }
         divided
     }
@@ -228,7 +252,7 @@ impl<P: Policy> RequestDecider<P> {
         if quotas.iter().enumerate().all(is_present) {
             return;
         }
-        quotas.iter().for_each(|quota| self.decided.add((*quota).into()));
+        self.decided.add_quotas(&quotas);
         self.cache.set_quotas(&Quotas::PerTenant(quotas), plan);
     }
 

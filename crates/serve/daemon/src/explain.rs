@@ -16,7 +16,6 @@ use cachewright_control::{DecisionHash, RequestDecider};
 use cachewright_policy::Policy;
 use cachewright_result::document::Written;
 use cachewright_result::live::{BlockEvent, ExplainAnswer};
-use cachewright_snapshot::restore;
 use cachewright_stack::deciding::first_difference;
 use cachewright_trace::{
     Batch, DivisionRow, Divisions, OpenOptions, RecordedState, RecordingName, StateBegin,
@@ -249,9 +248,8 @@ impl ExplainedBlock {
             LiveError::Refused(format!("{}: {error}, expected a state", path.display()))
         };
         let mut decider = plan.decider()?;
-        restore(&mut decider, &state.state).map_err(|error| refused(error.to_string()))?;
-        decider.cache.audit().map_err(refused)?;
-        decider.decided_before(DecisionHash(state.decided.unwrap_or_default()));
+        let decided = DecisionHash(state.decided.unwrap_or_default());
+        decider.go_on_from(&state.state, decided).map_err(refused)?;
         // One that needs times of answers cannot divide here.
         decider.division.take_if(|division| division.is_priced());
         decider.cache.explain_misses(plan.capacity_blocks);

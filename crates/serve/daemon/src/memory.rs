@@ -246,6 +246,15 @@ mod tests {
             let sentence = check_needed(&plan, mib * MIB + cache - 1).unwrap_err().to_string();
             assert!(sentence.contains(beside), "{sentence}");
         }
+        // What decides is there twice where states are recorded.
+        let recorded = stack.replace("[serve]", "[serve]\nrecord = \"kept\"");
+        let without = recorded.replace("[serve]", "[serve]\nrecord_state = false");
+        for (stack, replicas) in [(recorded, 1), (without, 0)] {
+            let plan = LivePlan::read(&stack, Path::new("stack.toml"), &[]).unwrap();
+            let needed = 64 * MIB + cache + replicas * 256 * DECISION_MEMORY;
+            assert!(check_needed(&plan, needed).is_ok());
+            assert!(check_needed(&plan, needed - 1).is_err());
+        }
     }
 
     const MEMORY: (&str, &str) =

@@ -646,6 +646,7 @@ impl Server {
                  same tenants, or a restart"
             )));
         }
+        // A division that cannot be made is refused before anything changes.
         plan.division(&changes.ahead, &[])?;
         Ok(Some(quotas))
     }

@@ -12,7 +12,6 @@ use cachewright_cache::{Cache, Engine, SequentialStreams};
 use cachewright_control::{Control, DecisionHash, Division, RequestDecider, SignalNeeds};
 use cachewright_partition::{Need, TenantConstants, TenantGoal};
 use cachewright_policy::Policy;
-use cachewright_snapshot::restore;
 use cachewright_stack::deciding::first_difference;
 use cachewright_stack::tables::{ExplainedMisses, Shadow};
 use cachewright_stack::{DecidingModels, Goal, Warmup};
@@ -175,9 +174,8 @@ impl ResolvedCase<'_> {
         let refused = |error: String| {
             self.refuse(format!("`tenant[1].trace`: the state beside the recording: {error}"))
         };
-        restore(&mut decider, &state.state).map_err(|error| refused(error.to_string()))?;
-        decider.cache.audit().map_err(refused)?;
-        decider.decided_before(DecisionHash(state.decided.unwrap_or_default()));
+        let decided = DecisionHash(state.decided.unwrap_or_default());
+        decider.go_on_from(&state.state, decided).map_err(refused)?;
         let tenants = self.spec.tenants.len();
         let mut replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
         if let Some(divisions) = self.divisions_of_server(state)? {

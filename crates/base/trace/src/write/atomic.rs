@@ -102,8 +102,19 @@ fn locked(file: &File, temporary: &Path) -> bool {
     }
 }
 
+/// Removes a file, and what killed writers of it left behind; returns whether it was there. Errors:
+/// the operating system's.
+pub(crate) fn remove(target: &Path) -> Result<bool, TraceError> {
+    remove_abandoned(target);
+    match fs::remove_file(target) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(TraceError::Io { path: target.to_owned(), source }),
+    }
+}
+
 /// Removes what killed writers of `target` left behind; what cannot be removed stays.
-pub(crate) fn remove_abandoned(target: &Path) {
+fn remove_abandoned(target: &Path) {
     abandoned(target).iter().for_each(|(path, _)| drop(fs::remove_file(path)));
 }
 

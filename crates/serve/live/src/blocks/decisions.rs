@@ -4,9 +4,7 @@
 //! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
 use super::copies::Copies;
-use super::replica::{
-    DeciderReplica, DeciderStep, LiveDecider, PolicySource, TakesSnapshot, load_models,
-};
+use super::replica::{DeciderReplica, DeciderStep, LiveDecider, PolicySource, TakesSnapshot};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{
     Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
@@ -139,9 +137,7 @@ impl Decisions {
 
     /// The decider takes a step, and so does its replica.
     fn step(&mut self, step: impl FnOnce() -> DeciderStep) {
-        if let Some(replica) = &mut self.replica {
-            replica.step(step());
-        }
+        self.replica.take_if(|replica| !replica.step(step()));
     }
 
     /// Whether a replica takes all steps of the decider.
@@ -160,11 +156,10 @@ impl Decisions {
     /// Has a snapshot of the decider taken by its replica, without a pause; false without a replica
     /// that could.
     pub fn save_replica(&mut self, takes: TakesSnapshot) -> bool {
-        let is_wanted = self.replica.as_mut().map(|replica| replica.save(&self.decider, takes));
-        if is_wanted == Some(false) {
-            self.replica = None;
-        }
-        is_wanted == Some(true)
+        let Some(replica) = &mut self.replica else { return false };
+        let is_taken = replica.save(&self.decider, takes);
+        self.replica.take_if(|_| !is_taken);
+        is_taken
     }
 
     /// Takes no snapshots from now on; those that are being taken are handed on later.
@@ -206,9 +201,9 @@ impl Decisions {
     ) -> Result<(), String> {
         self.step(|| DeciderStep::LoadModels {
             policy: policy.to_vec(),
-            partition: partition.clone(),
+            partition: Box::new(partition.clone()),
         });
-        load_models(&mut self.decider, policy, partition)
+        self.decider.load_models(policy, partition)
     }
 
     /// Lets requests of long sequential streams go past the cache from now on, or none. No stream
@@ -391,7 +386,7 @@ impl Decisions {
     ) -> Plan {
         let mut plan = self.take_plan();
         self.step(|| DeciderStep::SetQuotas {
-            quotas: quotas.clone(),
+            quotas: Box::new(quotas.clone()),
             division: of_replica.map(Box::new),
         });
         self.decider.cache.set_quotas(quotas, &mut plan);

@@ -11,7 +11,7 @@ use crate::io::worker::{Items, Worker, run_behind_others};
 use cachewright_cache::{Plan, Quotas, SequentialCutoff, SequentialStreams};
 use cachewright_control::{AnswerTimes, DecisionHash, Division, Models, RequestDecider};
 use cachewright_policy::Policy;
-use cachewright_snapshot::{restore, saved};
+use cachewright_snapshot::saved;
 use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 use std::sync::Arc;
@@ -27,8 +27,9 @@ pub type TakesSnapshot = Box<dyn FnOnce(Result<Vec<u8>, String>) + Send>;
 
 /// Steps that are handed on together.
 const BATCH_STEPS: usize = 1024;
-/// Batches that may wait for the replica, as while it saves: two million steps, 150 MB.
+/// Batches that may wait for the replica, as while it saves: two million steps, 84 MB.
 const WAITING_BATCHES: usize = 2048;
+const _: () = assert!(size_of::<DeciderStep>() <= 40, "what is rare is boxed");
 
 /// A step that changes what decides, or what it measures.
 pub(super) enum DeciderStep {
@@ -63,14 +64,14 @@ pub(super) enum DeciderStep {
     CutOff(Option<SequentialCutoff>),
     LoadModels {
         policy: Vec<(String, Vec<u8>)>,
-        partition: Models,
+        partition: Box<Models>,
     },
     AddTenant {
         capacity_blocks: u32,
         make: PolicySource,
     },
     SetQuotas {
-        quotas: Quotas,
+        quotas: Box<Quotas>,
         division: Option<Box<Division>>,
     },
     ReplacePolicies(PolicySource),
@@ -108,7 +109,7 @@ impl DeciderStep {
             DeciderStep::CutOff(cutoff) => decider.streams = cutoff.map(SequentialStreams::new),
             DeciderStep::LoadModels { policy, partition } => {
                 // A refusal is told by the server, which gets it as well.
-                let _ = load_models(decider, &policy, &partition);
+                let _ = decider.load_models(&policy, &partition);
             }
             DeciderStep::AddTenant { capacity_blocks, make } => {
                 cache.add_tenant(capacity_blocks, |pool, blocks| make(pool, blocks));
@@ -122,22 +123,6 @@ impl DeciderStep {
             }
         }
     }
-}
-
-/// Gives policies and the partitioner other models. Errors: one is refused; those before it count.
-pub(super) fn load_models(
-    decider: &mut LiveDecider,
-    policy: &[(String, Vec<u8>)],
-    partition: &Models,
-) -> Result<(), String> {
-    if let Some(division) = &mut decider.division {
-        division.load_models(partition)?;
-    }
-    if policy.is_empty() {
-        return Ok(());
-    }
-    let cache = &mut decider.cache;
-    (0..cache.engine().pools()).try_for_each(|pool| cache.load_models(pool, policy))
 }
 
 /// Where a cache stands: equal for two that have taken the same steps.
@@ -184,9 +169,8 @@ enum ReplicaItem {
 /// The replica, as its server sees it.
 pub(super) struct DeciderReplica {
     worker: Worker<ReplicaItem, ()>,
+    /// Steps that are not handed on yet.
     steps: Vec<DeciderStep>,
-    /// A batch was not taken: what comes later is of no use.
-    is_lost: bool,
 }
 
 impl DeciderReplica {
@@ -194,40 +178,33 @@ impl DeciderReplica {
     /// Errors: something cannot be saved; the system's.
     pub fn begin(decider: &LiveDecider, mut empty: LiveDecider) -> Result<DeciderReplica, String> {
         let snapshot = saved(decider).map_err(|error| error.to_string())?;
-        restore(&mut empty, &snapshot).map_err(|error| error.to_string())?;
-        empty.decided_before(decider.decided());
+        empty.go_on_from(&snapshot, decider.decided())?;
         let worker = Worker::spawn("replica", WAITING_BATCHES, move |items| follow(empty, items));
         let worker = worker.map_err(|error| format!("a thread for it: {error}"))?;
-        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS), is_lost: false })
+        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS) })
     }
 
-    /// The server has taken a step.
-    pub fn step(&mut self, step: DeciderStep) {
+    /// The server has taken a step. False if the replica is lost: it is too far behind, or has
+    /// ended because it differs.
+    pub fn step(&mut self, step: DeciderStep) -> bool {
         self.steps.push(step);
-        if self.steps.len() >= BATCH_STEPS {
-            self.hand_on();
-        }
+        self.steps.len() < BATCH_STEPS || self.hand_on()
     }
 
-    /// Has a snapshot taken, of where `decider` stands. False if the replica is lost: it was too
-    /// far behind, or has found that it differs.
+    /// Has a snapshot taken, of where `decider` stands. False if the replica is lost.
     pub fn save(&mut self, decider: &LiveDecider, takes: TakesSnapshot) -> bool {
-        self.hand_on();
         let item = ReplicaItem::Save(Standing::of(decider), takes);
-        !self.is_lost && self.worker.queue().offer(item).is_ok()
+        self.hand_on() && self.worker.queue().offer(item).is_ok()
     }
 
     /// Waits until all snapshots that were wanted are taken.
-    pub fn finish(mut self) {
-        self.hand_on();
+    pub fn finish(self) {
         self.worker.finish();
     }
 
-    fn hand_on(&mut self) {
+    fn hand_on(&mut self) -> bool {
         let steps = std::mem::replace(&mut self.steps, Vec::with_capacity(BATCH_STEPS));
-        if !self.is_lost {
-            self.is_lost = self.worker.queue().offer(ReplicaItem::Steps(steps)).is_err();
-        }
+        self.worker.queue().offer(ReplicaItem::Steps(steps)).is_ok()
     }
 }
 

@@ -79,6 +79,20 @@ fn a_replica_stands_where_its_server_does() {
     }
 }
 
+/// A policy that lets blocks leave behind requests, so that some are free at all times.
+#[test]
+fn what_a_policy_does_behind_a_request_is_a_step() {
+    let mut rng = Seed(2).derive("replicas").rng();
+    let mut setting = Setting::of("rc-x", MODES[0]);
+    (setting.quotas, setting.blocks, setting.segments) = (Quotas::Shared(128), 100, 56);
+    let mut world = World::new(setting, Seed(2));
+    replicate(&mut world);
+    for _ in 0..20 {
+        go_on(&mut world, &mut rng, &ALL_OPS);
+        saved(&mut world).unwrap();
+    }
+}
+
 /// A snapshot of the replica continues as one of the server would: the next replica begins from it.
 #[test]
 fn a_replica_can_begin_again_and_ends_when_asked() {
