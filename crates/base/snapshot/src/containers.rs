@@ -7,12 +7,15 @@ use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+/// Numbers of a list that are written together.
+const PART: usize = 1 << 13;
+
 /// Numbers whose bytes are those in memory, on machines of this order of bytes.
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl Snapshot for $number {
             #[inline(always)]
-            fn save(&self, out: &mut SnapshotWriter) {
+            fn save(&self, out: &mut SnapshotWriter<'_>) {
                 out.put(&self.to_le_bytes());
             }
 
@@ -29,11 +32,14 @@ macro_rules! numbers {
                 from.array().map(<$number>::from_le_bytes)
             }
 
-            fn save_all(values: &[$number], out: &mut SnapshotWriter) {
+            fn save_all(values: &[$number], out: &mut SnapshotWriter<'_>) {
                 const BYTES: usize = size_of::<$number>();
-                let room = out.extend(BYTES * values.len());
-                for (bytes, value) in room.chunks_exact_mut(BYTES).zip(values) {
-                    bytes.copy_from_slice(&value.to_le_bytes());
+                out.reserve(BYTES * values.len());
+                for part in values.chunks(PART) {
+                    let room = out.extend(BYTES * part.len());
+                    for (bytes, value) in room.chunks_exact_mut(BYTES).zip(part) {
+                        bytes.copy_from_slice(&value.to_le_bytes());
+                    }
                 }
             }
 
@@ -69,7 +75,7 @@ macro_rules! restored_anew {
 }
 
 impl Snapshot for () {
-    fn save(&self, _: &mut SnapshotWriter) {}
+    fn save(&self, _: &mut SnapshotWriter<'_>) {}
     restored_anew!();
 }
 
@@ -81,7 +87,7 @@ impl SnapshotValue for () {
 
 impl Snapshot for bool {
     #[inline]
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         u8::from(*self).save(out);
     }
     restored_anew!();
@@ -99,7 +105,7 @@ impl SnapshotValue for bool {
 }
 
 impl Snapshot for usize {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         (*self as u64).save(out);
     }
     restored_anew!();
@@ -114,7 +120,7 @@ impl SnapshotValue for usize {
 }
 
 impl Snapshot for NonZeroU32 {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         self.get().save(out);
     }
     restored_anew!();
@@ -128,7 +134,7 @@ impl SnapshotValue for NonZeroU32 {
 }
 
 impl Snapshot for String {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.length(self.len());
         out.put(self.as_bytes());
     }
@@ -145,7 +151,7 @@ impl SnapshotValue for String {
 
 impl<T: SnapshotValue> Snapshot for Option<T> {
     #[inline]
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         self.is_some().save(out);
         self.iter().for_each(|value| value.save(out));
     }
@@ -160,7 +166,7 @@ impl<T: SnapshotValue> SnapshotValue for Option<T> {
 }
 
 impl<T: Snapshot + ?Sized> Snapshot for Box<T> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         (**self).save(out);
     }
 
@@ -176,7 +182,7 @@ impl<T: SnapshotValue> SnapshotValue for Box<T> {
 }
 
 impl<T: SnapshotValue> Snapshot for Arc<T> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         (**self).save(out);
     }
     restored_anew!();
@@ -190,7 +196,7 @@ impl<T: SnapshotValue> SnapshotValue for Arc<T> {
 
 impl<T: Snapshot, const N: usize> Snapshot for [T; N] {
     #[inline]
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         self.iter().for_each(|value| value.save(out));
     }
 
@@ -216,7 +222,7 @@ macro_rules! tuples {
     ($(($($name:ident: $place:tt),+)),+) => {$(
         impl<$($name: Snapshot),+> Snapshot for ($($name,)+) {
             #[inline]
-            fn save(&self, out: &mut SnapshotWriter) {
+            fn save(&self, out: &mut SnapshotWriter<'_>) {
                 $(self.$place.save(out);)+
             }
 
@@ -238,7 +244,7 @@ macro_rules! tuples {
 tuples!((A: 0, B: 1), (A: 0, B: 1, C: 2));
 
 impl<T: SnapshotValue> Snapshot for Vec<T> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.length(self.len());
         T::save_all(self, out);
     }
@@ -263,7 +269,7 @@ impl<T: SnapshotValue> SnapshotValue for Vec<T> {
 macro_rules! lists {
     ($($list:ident: $($bound:ident)?),+) => {$(
         impl<T: SnapshotValue $(+ $bound)?> Snapshot for $list<T> {
-            fn save(&self, out: &mut SnapshotWriter) {
+            fn save(&self, out: &mut SnapshotWriter<'_>) {
                 out.length(self.len());
                 self.iter().for_each(|value| value.save(out));
             }
@@ -282,7 +288,7 @@ lists!(VecDeque:, BTreeSet: Ord);
 
 /// A heap that is read is the same array: in an array that is a heap nothing moves.
 impl<T: SnapshotValue + Ord> Snapshot for BinaryHeap<T> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.length(self.len());
         T::save_all(self.as_slice(), out);
     }
@@ -296,7 +302,7 @@ impl<T: SnapshotValue + Ord> SnapshotValue for BinaryHeap<T> {
 }
 
 impl<K: SnapshotValue + Ord, V: SnapshotValue> Snapshot for BTreeMap<K, V> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.length(self.len());
         for (key, value) in self {
             key.save(out);
@@ -320,7 +326,7 @@ where
     V: SnapshotValue,
     S: BuildHasher + Default,
 {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         let mut entries: Vec<(&K, &V)> = self.iter().collect();
         entries.sort_unstable_by_key(|(key, _)| *key);
         out.length(entries.len());

@@ -21,7 +21,7 @@ pub use writer::SnapshotWriter;
 /// State that a snapshot has, and that continues from one.
 pub trait Snapshot {
     /// Writes all that later decisions depend on, but settings and models.
-    fn save(&self, out: &mut SnapshotWriter);
+    fn save(&self, out: &mut SnapshotWriter<'_>);
 
     /// Takes what was saved in place of what is there. What is there was made from the same
     /// settings and models. Errors: bytes that were not saved of such state; what is there is then
@@ -35,7 +35,7 @@ pub trait SnapshotValue: Snapshot + Sized {
     fn load(from: &mut SnapshotReader<'_>) -> Result<Self, SnapshotError>;
 
     /// Writes values one after the other, without their number.
-    fn save_all(values: &[Self], out: &mut SnapshotWriter) {
+    fn save_all(values: &[Self], out: &mut SnapshotWriter<'_>) {
         out.reserve(size_of_val(values));
         values.iter().for_each(|value| value.save(out));
     }
@@ -72,7 +72,7 @@ pub fn restore(state: &mut (impl Snapshot + ?Sized), bytes: &[u8]) -> Result<(),
 macro_rules! refused {
     ($($kind:ty: $why:expr),+ $(,)?) => {$(
         impl $crate::Snapshot for $kind {
-            fn save(&self, out: &mut $crate::SnapshotWriter) {
+            fn save(&self, out: &mut $crate::SnapshotWriter<'_>) {
                 out.refuse($why);
             }
 

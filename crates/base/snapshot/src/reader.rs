@@ -8,6 +8,9 @@ pub enum SnapshotError {
     /// Something has a state that the workspace does not know.
     #[error("found {0}, expected state that can be saved")]
     Refused(String),
+    /// What takes its bytes has failed.
+    #[error("a snapshot cannot be written: {0}")]
+    Sink(String),
     /// It ends before its time.
     #[error("found a snapshot that ends after {at} bytes, expected {needed} more")]
     Ended {

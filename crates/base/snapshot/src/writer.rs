@@ -1,28 +1,48 @@
 //! The bytes of a snapshot as they grow.
 
 use crate::SnapshotError;
+use std::io::Write;
 
-/// Takes the bytes of a snapshot.
-#[derive(Debug, Default)]
-pub struct SnapshotWriter {
+/// Bytes that are handed to a sink together, about.
+const PIECE: usize = 1 << 18;
+
+/// Takes the bytes of a snapshot, and keeps them or hands them on.
+#[derive(Default)]
+pub struct SnapshotWriter<'a> {
+    /// All bytes; with a sink, those that it has not got yet.
     bytes: Vec<u8>,
-    refusal: Option<String>,
+    sink: Option<&'a mut dyn Write>,
+    /// Why there is no snapshot: the first reason.
+    error: Option<SnapshotError>,
 }
 
-impl SnapshotWriter {
-    /// Makes room for so many bytes more.
+impl<'a> SnapshotWriter<'a> {
+    /// Hands the bytes on to `sink` as they grow.
+    pub fn to(sink: &'a mut dyn Write) -> SnapshotWriter<'a> {
+        SnapshotWriter { bytes: Vec::with_capacity(2 * PIECE), sink: Some(sink), error: None }
+    }
+
+    /// So many bytes more will be written.
     pub fn reserve(&mut self, bytes: usize) {
-        self.bytes.reserve(bytes);
+        if self.sink.is_none() {
+            self.bytes.reserve(bytes);
+        }
     }
 
     /// Writes bytes as they are.
     #[inline(always)]
     pub fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= PIECE && self.sink.is_some() {
+            self.hand_on();
+        }
     }
 
     /// So many bytes more, zero, to be filled.
     pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
+        if self.bytes.len() >= PIECE {
+            self.hand_on();
+        }
         let from = self.bytes.len();
         self.bytes.resize(from + bytes, 0);
         &mut self.bytes[from..]
@@ -42,24 +62,23 @@ impl SnapshotWriter {
 
     /// Notes that something cannot be saved, for a reason that is a phrase; the first one counts.
     pub fn refuse(&mut self, why: &str) {
-        self.refusal.get_or_insert_with(|| why.to_owned());
+        self.error.get_or_insert_with(|| SnapshotError::refused(why));
     }
 
-    /// Bytes so far.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
+    /// All bytes; none with a sink, which has got them. Errors: something cannot be saved; the
+    /// sink's.
+    pub fn finish(mut self) -> Result<Vec<u8>, SnapshotError> {
+        self.hand_on();
+        self.error.map_or(Ok(self.bytes), Err)
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// All bytes. Errors: something cannot be saved.
-    pub fn finish(self) -> Result<Vec<u8>, SnapshotError> {
-        match self.refusal {
-            Some(why) => Err(SnapshotError::Refused(why)),
-            None => Ok(self.bytes),
+    /// Behind an error nothing is written any more, and memory does not grow.
+    fn hand_on(&mut self) {
+        let Some(sink) = &mut self.sink else { return };
+        if self.error.is_none() {
+            let done = sink.write_all(&self.bytes);
+            self.error = done.err().map(|error| SnapshotError::Sink(error.to_string()));
         }
+        self.bytes.clear();
     }
 }

@@ -1,6 +1,8 @@
 //! What is written is read again, and nothing else is taken for it.
 
-use cachewright_snapshot::{Snapshot, SnapshotError, SnapshotValue, refused, restore, saved};
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotValue, SnapshotWriter, refused, restore, saved,
+};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use proptest::prelude::*;
@@ -160,4 +162,52 @@ fn numbers_keep_their_bits() {
     assert_eq!(read.map(f64::to_bits), numbers.map(f64::to_bits));
     let mut from = cachewright_snapshot::SnapshotReader::new(&[2]);
     assert!(bool::load(&mut from).is_err());
+}
+
+#[test]
+fn a_sink_gets_the_same_bytes_in_pieces() {
+    let lists: (Vec<u64>, Vec<u8>, Vec<(u32, bool)>) = (
+        (0..300_000).collect(),
+        (0..1_000_000_u32).map(|number| number as u8).collect(),
+        (0..200_000).map(|number| (number, number % 3 == 0)).collect(),
+    );
+    let mut sink = Pieces::default();
+    save_to(&lists, &mut sink).unwrap();
+    assert_eq!(sink.bytes, saved(&lists).unwrap());
+    assert!(sink.longest < 1 << 20, "{} bytes at once", sink.longest);
+    let error = save_to(&[Outside, Outside], &mut sink).unwrap_err();
+    assert_eq!(error.to_string(), "found code outside, expected state that can be saved");
+    let mut full = Pieces { room: 1 << 20, ..Pieces::default() };
+    let error = save_to(&lists, &mut full).unwrap_err().to_string();
+    assert_eq!(error, "a snapshot cannot be written: no room");
+    assert!(full.bytes.len() <= 1 << 20, "nothing follows an error");
+}
+
+fn save_to(state: &impl Snapshot, sink: &mut Pieces) -> Result<Vec<u8>, SnapshotError> {
+    let mut out = SnapshotWriter::to(sink);
+    state.save(&mut out);
+    out.finish()
+}
+
+/// Takes so many bytes, if that is not 0.
+#[derive(Default)]
+struct Pieces {
+    bytes: Vec<u8>,
+    longest: usize,
+    room: usize,
+}
+
+impl std::io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.room > 0 && self.bytes.len() + bytes.len() > self.room {
+            return Err(std::io::Error::other("no room"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.longest = self.longest.max(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 20 | `cachewright state 2` and a line feed |
+//! | 20 | `cachewright state 3` and a line feed |
 //! | 8 | the time of the decision clock at which the recording begins |
 //! | 8 | a hash of what was decided before |
 //! | 4 | CRC-32 (IEEE 802.3) of the 16 bytes before it |
@@ -10,24 +10,27 @@
 //! | 4 | CRC-32 of the content before it was compressed |
 //! | all others | the content, a frame of zstd |
 //!
-//! The content is the time again, the settings and the state of [`RecordedState`], as
-//! `cachewright-snapshot` writes them. Numbers are little-endian. A file appears under its name
-//! when it is complete; that may be after its recording has begun. Version 1 had no time, hash and
-//! checksum before the content's length; it is read as well.
+//! The content is the settings and the state of [`RecordedState`], as `cachewright-snapshot` writes
+//! them. Numbers are little-endian. A file appears under its name when it is complete; that may be
+//! after its recording has begun. Versions 1 and 2 are read as well: their content begins with the
+//! time and has the length of the state (64 bits) before it; version 1 has no time, hash and
+//! checksum before the content's length.
 
 use crate::TraceError;
 use crate::write::atomic::{AtomicFile, remove};
 use cachewright_snapshot::{
     Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
 };
+use crc32fast::Hasher;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// How a file begins.
-const MAGIC: &[u8; 20] = b"cachewright state 2\n";
-/// How one of the first version begins.
+const MAGIC: &[u8; 20] = b"cachewright state 3\n";
+/// How those of earlier versions begin.
+const MAGIC_2: &[u8; 20] = b"cachewright state 2\n";
 const MAGIC_1: &[u8; 20] = b"cachewright state 1\n";
 /// Bytes of content that are read at most.
 const MAX_BYTES: u64 = 1 << 40;
@@ -63,37 +66,12 @@ pub fn remove_state(recording: &Path) -> Result<bool, TraceError> {
 }
 
 impl RecordedState {
-    /// Writes a file, which outlives a kill from then on; returns its bytes. Errors: the operating
-    /// system's.
-    pub fn write(&self, path: &Path) -> Result<u64, TraceError> {
-        self.encoded().map_err(|error| refused(path, error))?.write(path)
-    }
-
-    /// What its file has, compressed. Errors: in words, those of the compression.
-    pub fn encoded(&self) -> Result<EncodedState, String> {
-        let content = self.content().map_err(|error| error.to_string())?;
-        let numbers = [self.origin_ns, self.decided.unwrap_or_default()].map(u64::to_le_bytes);
-        let numbers = numbers.concat();
-        let (length, checksum) = (content.len() as u64, crc32fast::hash(&content));
-        let mut bytes = [
-            &MAGIC[..],
-            &numbers,
-            &crc32fast::hash(&numbers).to_le_bytes(),
-            &length.to_le_bytes(),
-            &checksum.to_le_bytes(),
-        ]
-        .concat();
-        zstd::stream::copy_encode(&content[..], &mut bytes, LEVEL)
-            .map_err(|error| error.to_string())?;
-        Ok(EncodedState(bytes))
-    }
-
     /// Reads a file. Errors: the operating system's; a file of something else, of another version,
     /// or that is damaged.
     pub fn read(path: &Path) -> Result<RecordedState, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
-        let begin = StateBegin::read(&mut file, path)?;
+        let (version, begin) = StateBegin::read(&mut file, path)?;
         let numbers: [u8; 12] = head(&mut file, path)?;
         let [length, checksum] = [0..8, 8..12].map(|bytes| little_endian(&numbers[bytes]));
         if length > MAX_BYTES {
@@ -108,19 +86,23 @@ impl RecordedState {
         if u64::from(crc32fast::hash(&content)) != checksum {
             return Err(refused(path, "a file whose checksum does not fit its content"));
         }
-        let state = RecordedState::of_content(&content, begin);
+        let state = match begin {
+            Some(begin) if version == 3 => RecordedState::of_content(&content, begin),
+            _ => RecordedState::of_old_content(&content, begin),
+        };
         state.map_err(|error| refused(path, error.to_string()))
     }
 
-    fn content(&self) -> Result<Vec<u8>, SnapshotError> {
-        let mut out = SnapshotWriter::default();
-        self.origin_ns.save(&mut out);
-        self.settings.save(&mut out);
-        self.state.save(&mut out);
-        out.finish()
+    fn of_content(content: &[u8], begin: StateBegin) -> Result<RecordedState, SnapshotError> {
+        let StateBegin { origin_ns, decided } = begin;
+        let mut from = SnapshotReader::new(content);
+        let settings = Vec::load(&mut from)?;
+        let state = from.take(from.left())?.to_vec();
+        Ok(RecordedState { origin_ns, decided: Some(decided), settings, state })
     }
 
-    fn of_content(
+    /// The content of versions 1 and 2.
+    fn of_old_content(
         content: &[u8],
         begin: Option<StateBegin>,
     ) -> Result<RecordedState, SnapshotError> {
@@ -133,18 +115,67 @@ impl RecordedState {
     }
 }
 
-/// The content of a file that is not written yet.
+/// The content of a file that is not written yet, compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedState(Vec<u8>);
 
 impl EncodedState {
-    /// Writes the file, as [`RecordedState::write`]. Errors: the operating system's.
+    /// Of `decides` as it stands, with `settings` as those of [`RecordedState`]. What is saved is
+    /// compressed piece by piece, so that it is never in memory as a whole. Errors, in words: it
+    /// cannot be saved; those of the compression.
+    pub fn of(
+        begin: StateBegin,
+        settings: &[(String, String)],
+        decides: &(impl Snapshot + ?Sized),
+    ) -> Result<EncodedState, String> {
+        let numbers = [begin.origin_ns, begin.decided].map(u64::to_le_bytes).concat();
+        let checksum = crc32fast::hash(&numbers).to_le_bytes();
+        // The content's length and checksum are known behind it.
+        let head = [&MAGIC[..], &numbers, &checksum, &[0; 12]].concat();
+        let place = head.len() - 12..head.len();
+        let frame = zstd::stream::write::Encoder::new(head, LEVEL);
+        let frame = frame.map_err(|error| error.to_string())?;
+        let mut content = ContentFrame { frame, length: 0, checksum: Hasher::new() };
+        let mut out = SnapshotWriter::to(&mut content);
+        out.length(settings.len());
+        SnapshotValue::save_all(settings, &mut out);
+        decides.save(&mut out);
+        out.finish().map_err(|error| error.to_string())?;
+        let ContentFrame { frame, length, checksum } = content;
+        let mut bytes = frame.finish().map_err(|error| error.to_string())?;
+        let numbers = [&length.to_le_bytes()[..], &checksum.finalize().to_le_bytes()].concat();
+        bytes[place].copy_from_slice(&numbers);
+        Ok(EncodedState(bytes))
+    }
+
+    /// Writes the file, which outlives a kill from then on; returns its bytes. Errors: the
+    /// operating system's.
     pub fn write(&self, path: &Path) -> Result<u64, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
         let mut file = AtomicFile::create(path)?;
         file.write_all(&self.0).map_err(failed)?;
         file.commit()?;
         Ok(self.0.len() as u64)
+    }
+}
+
+/// Compresses a content, whose length and checksum it finds.
+struct ContentFrame {
+    frame: zstd::stream::write::Encoder<'static, Vec<u8>>,
+    length: u64,
+    checksum: Hasher,
+}
+
+impl Write for ContentFrame {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.frame.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        self.checksum.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.frame.flush()
     }
 }
 
@@ -161,23 +192,25 @@ impl StateBegin {
     /// Reads it alone; nothing in a file of version 1. Errors: as of [`RecordedState::read`].
     pub fn of_file(path: &Path) -> Result<Option<StateBegin>, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
-        StateBegin::read(&mut File::open(path).map_err(failed)?, path)
+        let (_, begin) = StateBegin::read(&mut File::open(path).map_err(failed)?, path)?;
+        Ok(begin)
     }
 
-    fn read(file: &mut impl Read, path: &Path) -> Result<Option<StateBegin>, TraceError> {
+    /// The version of a file, and when its state was.
+    fn read(file: &mut impl Read, path: &Path) -> Result<(u8, Option<StateBegin>), TraceError> {
         let magic: [u8; 20] = head(file, path)?;
-        if magic == *MAGIC_1 {
-            return Ok(None);
-        }
-        if magic != *MAGIC {
-            return Err(refused(path, NOT_ONE));
-        }
+        let version = match &magic {
+            MAGIC => 3,
+            MAGIC_2 => 2,
+            MAGIC_1 => return Ok((1, None)),
+            _ => return Err(refused(path, NOT_ONE)),
+        };
         let numbers: [u8; 20] = head(file, path)?;
         if u64::from(crc32fast::hash(&numbers[..16])) != little_endian(&numbers[16..]) {
             return Err(refused(path, "a file whose checksum does not fit its head"));
         }
         let [origin_ns, decided] = [0..8, 8..16].map(|bytes| little_endian(&numbers[bytes]));
-        Ok(Some(StateBegin { origin_ns, decided }))
+        Ok((version, Some(StateBegin { origin_ns, decided })))
     }
 }
 
@@ -203,7 +236,7 @@ fn refused(path: &Path, found: impl Into<String>) -> TraceError {
     TraceError::File {
         path: path.to_owned(),
         found: found.into(),
-        expected: "a state that a live server wrote beside a recording, of version 1 or 2"
+        expected: "a state that a live server wrote beside a recording, of version 1 to 3"
             .to_owned(),
     }
 }
@@ -222,12 +255,49 @@ mod tests {
         RecordedState { origin_ns: 77, decided: Some(1 << 60), settings, state }
     }
 
+    /// The bytes of a state as they are.
+    struct Bytes(Vec<u8>);
+
+    impl Snapshot for Bytes {
+        fn save(&self, out: &mut SnapshotWriter<'_>) {
+            out.put(&self.0);
+        }
+
+        fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+            self.0 = from.take(from.left())?.to_vec();
+            Ok(())
+        }
+    }
+
+    fn encoded(state: RecordedState) -> EncodedState {
+        let begin = StateBegin { origin_ns: state.origin_ns, decided: state.decided.unwrap() };
+        EncodedState::of(begin, &state.settings, &Bytes(state.state)).unwrap()
+    }
+
+    /// A file of an earlier version.
+    fn old_file(state: &RecordedState, version: u8) -> Vec<u8> {
+        let mut out = SnapshotWriter::default();
+        state.origin_ns.save(&mut out);
+        state.settings.save(&mut out);
+        state.state.save(&mut out);
+        let content = out.finish().unwrap();
+        let numbers = [state.origin_ns, state.decided.unwrap()].map(u64::to_le_bytes).concat();
+        let mut bytes = match version {
+            1 => MAGIC_1.to_vec(),
+            _ => [&MAGIC_2[..], &numbers, &crc32fast::hash(&numbers).to_le_bytes()].concat(),
+        };
+        bytes.extend((content.len() as u64).to_le_bytes());
+        bytes.extend(crc32fast::hash(&content).to_le_bytes());
+        zstd::stream::copy_encode(&content[..], &mut bytes, LEVEL).unwrap();
+        bytes
+    }
+
     #[test]
     fn what_is_written_is_read_and_small() {
         let folder = directory();
         let path = state_path(&folder.path().join("x.parquet"));
         assert!(path.ends_with("x.parquet.state"));
-        let bytes = state().write(&path).unwrap();
+        let bytes = encoded(state()).write(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
         assert!(bytes < 8_000, "{bytes} bytes");
         assert_eq!(RecordedState::read(&path).unwrap(), state());
@@ -241,14 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_when_it_was_and_those_of_version_1_are_read_without() {
+    fn a_file_says_when_it_was_and_those_of_earlier_versions_are_read() {
         let folder = directory();
         let path = folder.path().join("x.state");
-        state().write(&path).unwrap();
+        encoded(state()).write(&path).unwrap();
         let begin = StateBegin { origin_ns: 77, decided: 1 << 60 };
         assert_eq!(StateBegin::of_file(&path).unwrap(), Some(begin));
-        let bytes = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [&MAGIC_1[..], &bytes[40..]].concat()).unwrap();
+        std::fs::write(&path, old_file(&state(), 2)).unwrap();
+        assert_eq!(StateBegin::of_file(&path).unwrap(), Some(begin));
+        assert_eq!(RecordedState::read(&path).unwrap(), state());
+        std::fs::write(&path, old_file(&state(), 1)).unwrap();
         assert_eq!(StateBegin::of_file(&path).unwrap(), None);
         let expected = RecordedState { decided: None, ..state() };
         assert_eq!(RecordedState::read(&path).unwrap(), expected);
@@ -258,7 +330,7 @@ mod tests {
     fn files_of_something_else_are_refused() {
         let folder = directory();
         let path = folder.path().join("x.state");
-        for bytes in [&b""[..], b"cachewright state 3\n", b"PAR1", &[0; 400]] {
+        for bytes in [&b""[..], b"cachewright state 4\n", b"PAR1", &[0; 400]] {
             std::fs::write(&path, bytes).unwrap();
             let error = RecordedState::read(&path).unwrap_err().to_string();
             assert!(error.contains("found what does not begin as such a file"), "{error}");
@@ -276,7 +348,7 @@ mod tests {
         fn damage_is_found(at in any::<prop::sample::Index>(), flip in 1_u8.., cut: bool) {
             let folder = directory();
             let path = folder.path().join("x.state");
-            state().write(&path).unwrap();
+            encoded(state()).write(&path).unwrap();
             let mut bytes = std::fs::read(&path).unwrap();
             let at = at.index(bytes.len());
             match cut {

@@ -536,7 +536,7 @@ impl Buckets {
 struct IdNode([u8; 11]);
 
 impl Snapshot for IdNode {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.put(&self.0);
     }
 

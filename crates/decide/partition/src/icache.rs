@@ -320,7 +320,7 @@ pub struct Predictor {
 /// Models and what they look at are settings; how many of those that replace the first one are left
 /// says which is in use.
 impl Snapshot for Predictor {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         let Predictor {
             network,
             fingerprints: _,

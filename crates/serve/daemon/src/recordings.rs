@@ -15,14 +15,14 @@
 use crate::error::LiveError;
 use crate::operator::OperatorLine;
 use crate::plan::LivePlan;
-use cachewright_live::blocks::BlockServer;
+use cachewright_live::blocks::{BlockServer, LiveDecider};
 use cachewright_live::io::Io;
 use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop, RecordingFiles};
 use cachewright_trace::{
-    DivisionsHead, EncodedState, RecordedState, RecordingName, Recovered, TraceError,
-    divisions_path, has_abandoned, recordings_in, recover_abandoned, remove_divisions,
-    remove_state, retarget_abandoned, state_path,
+    DivisionsHead, EncodedState, RecordingName, Recovered, StateBegin, TraceError, divisions_path,
+    has_abandoned, recordings_in, recover_abandoned, remove_divisions, remove_state,
+    retarget_abandoned, state_path,
 };
 use cachewright_types::TenantId;
 use std::ffi::OsString;
@@ -197,19 +197,18 @@ impl Recordings {
             Ok(settings) => settings,
             Err(why) => return tell(why),
         };
-        let (origin_ns, decided) = (blocks.last_decision().0, Some(blocks.decided().0));
+        let begin = StateBegin { origin_ns: blocks.last_decision().0, decided: blocks.decided().0 };
         let (queue, tell_later) = (self.writer.worker.queue(), tell.clone());
-        let takes = move |saved: Result<Vec<u8>, String>| {
-            let state = saved.map(|state| RecordedState { origin_ns, decided, settings, state });
+        let saves = move |decider: Result<&LiveDecider, String>| {
             // Compressed here, so that the thread that writes is not kept from the recording.
-            let encoded = state.and_then(|state| state.encoded());
+            let encoded = decider.and_then(|decider| EncodedState::of(begin, &settings, decider));
             let taken = encoded.and_then(|state| {
                 let item = WriterItem::State(name, state);
                 queue.offer(item).map_err(|_| "the thread that writes it is behind".to_owned())
             });
             taken.unwrap_or_else(tell_later);
         };
-        if !blocks.save_decider(takes) {
+        if !blocks.save_decider(saves) {
             tell("what follows the decisions beside the server was too far behind".to_owned());
         }
     }

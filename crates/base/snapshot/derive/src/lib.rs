@@ -126,7 +126,7 @@ fn save(input: &DeriveInput) -> Result<Tokens, Error> {
     Ok(quote! {
         #[allow(unused_variables)]
         #[inline]
-        fn save(&self, out: &mut ::cachewright_snapshot::SnapshotWriter) {
+        fn save(&self, out: &mut ::cachewright_snapshot::SnapshotWriter<'_>) {
             match self { #(#arms)* }
         }
     })

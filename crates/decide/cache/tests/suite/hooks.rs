@@ -113,7 +113,7 @@ impl<const HOOKS: bool> PolicyHooks for Scripted<HOOKS> {
 }
 
 impl<const HOOKS: bool> Snapshot for Scripted<HOOKS> {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         out.refuse("a policy of this test");
     }
 

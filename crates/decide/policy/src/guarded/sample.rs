@@ -58,7 +58,7 @@ pub struct Sample {
 
 /// The numbers are found by their blocks again.
 impl Snapshot for Sample {
-    fn save(&self, out: &mut SnapshotWriter) {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
         let Sample {
             miniatures,
             most: _,

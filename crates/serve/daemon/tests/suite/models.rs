@@ -7,7 +7,7 @@ use cachewright_daemon::LivePlan;
 use cachewright_policy::Policy;
 use cachewright_policy::rc_rnn::labels::MAGIC;
 use cachewright_result::status::LiveStatus;
-use cachewright_trace::{Batch, OpenOptions, open};
+use cachewright_trace::{Batch, OpenOptions, open, state_path};
 use cachewright_types::{Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
 use std::path::{Path, PathBuf};
 
@@ -88,6 +88,15 @@ pub fn recordings(setup: &Setup) -> Vec<PathBuf> {
     found
 }
 
+/// Another model takes over.
+fn replace_model(setup: &Setup, running: &Running, seed: u64) {
+    std::fs::write(setup.path("mail.model"), labels(seed)).unwrap();
+    let mut said = running.reload(&setup.stack);
+    while said != "models: others decide from now on" {
+        said = running.next_line();
+    }
+}
+
 /// Two clients work, and meanwhile another model takes over; returns what was counted by then.
 fn served_by_two_models(setup: &Setup, running: &Running) -> LiveStatus {
     let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
@@ -104,11 +113,7 @@ fn served_by_two_models(setup: &Setup, running: &Running) -> LiveStatus {
         .collect();
     let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
     while status().tenants[0].requests[0].count < REQUESTS / 2 {}
-    std::fs::write(setup.path("mail.model"), labels(2)).unwrap();
-    let mut said = running.reload(&setup.stack);
-    while said != "models: others decide from now on" {
-        said = running.next_line();
-    }
+    replace_model(setup, running, 2);
     workers.into_iter().for_each(|worker| worker.join().unwrap());
     status()
 }
@@ -147,10 +152,13 @@ fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
     let plan = setup.plan().unwrap();
     let running = setup.start();
     let served = served_by_two_models(&setup, &running);
+    // One more begins, whose state is not written if what is saved decided by the first model.
+    replace_model(&setup, &running, 3);
     running.stop();
     let found = recordings(&setup);
-    assert_eq!(found.len(), 2, "one by each model");
+    assert_eq!(found.len(), 3, "one by each model");
     check_replay(&plan, [&found[0], &found[1]], &served);
+    assert!(found.iter().all(|path| state_path(path).exists()));
 }
 
 #[test]

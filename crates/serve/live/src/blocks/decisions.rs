@@ -4,7 +4,7 @@
 //! Units: bytes at the border, blocks inside, decisions counted from the start of the server.
 
 use super::copies::Copies;
-use super::replica::{DeciderReplica, DeciderStep, LiveDecider, PolicySource, TakesSnapshot};
+use super::replica::{DeciderReplica, DeciderStep, LiveDecider, PolicySource, SavesDecider};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{
     Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
@@ -153,11 +153,11 @@ impl Decisions {
         Ok(())
     }
 
-    /// Has a snapshot of the decider taken by its replica, without a pause; false without a replica
-    /// that could.
-    pub fn save_replica(&mut self, takes: TakesSnapshot) -> bool {
+    /// Has `saves` save the replica where the decider stands, without a pause; false without a
+    /// replica that could be.
+    pub fn save_replica(&mut self, saves: SavesDecider) -> bool {
         let Some(replica) = &mut self.replica else { return false };
-        let is_taken = replica.save(&self.decider, takes);
+        let is_taken = replica.save(&self.decider, saves);
         self.replica.take_if(|_| !is_taken);
         is_taken
     }

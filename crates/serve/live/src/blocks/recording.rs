@@ -41,14 +41,14 @@ impl BlockServer {
         self.state().decisions.replicate(empty)
     }
 
-    /// Hands `takes` a snapshot of what decides after the last decision, later and on another
-    /// thread, or the reason why there is none. False without a replica: it has not begun, or has
-    /// ended because it was too far behind or differed.
+    /// Hands `saves` a replica of what decides as it stands after the last decision, later and on
+    /// another thread, or the reason why there is none. False without a replica: it has not begun,
+    /// or has ended because it was too far behind or differed.
     pub fn save_decider(
         &mut self,
-        takes: impl FnOnce(Result<Vec<u8>, String>) + Send + 'static,
+        saves: impl FnOnce(Result<&LiveDecider, String>) + Send + 'static,
     ) -> bool {
-        self.state().decisions.save_replica(Box::new(takes))
+        self.state().decisions.save_replica(Box::new(saves))
     }
 
     /// Takes no more snapshots; those that are being taken are handed on later.

@@ -15,6 +15,7 @@ use cachewright_snapshot::saved;
 use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// What decides in a server.
 pub type LiveDecider = RequestDecider<Box<dyn Policy>>;
@@ -22,13 +23,16 @@ pub type LiveDecider = RequestDecider<Box<dyn Policy>>;
 /// Makes the policy of a pool of so many blocks.
 pub type PolicySource = Arc<dyn Fn(usize, u32) -> Box<dyn Policy> + Send + Sync>;
 
-/// Gets a snapshot, or the reason why there is none; called on the replica's thread.
-pub type TakesSnapshot = Box<dyn FnOnce(Result<Vec<u8>, String>) + Send>;
+/// Saves the replica, or gets the reason why there is none; called on the replica's thread.
+pub type SavesDecider = Box<dyn FnOnce(Result<&LiveDecider, String>) + Send>;
 
 /// Steps that are handed on together.
 const BATCH_STEPS: usize = 1024;
 /// Batches that may wait for the replica, as while it saves: two million steps, 84 MB.
 const WAITING_BATCHES: usize = 2048;
+/// Empty batches that wait to be filled again: freed on the other thread, their memory would keep
+/// the server waiting for the allocator.
+const EMPTY_BATCHES: usize = 256;
 const _: () = assert!(size_of::<DeciderStep>() <= 40, "what is rare is boxed");
 
 /// A step that changes what decides, or what it measures.
@@ -163,7 +167,7 @@ impl Standing {
 enum ReplicaItem {
     Steps(Vec<DeciderStep>),
     /// A snapshot is wanted of a cache that stands there.
-    Save(Standing, TakesSnapshot),
+    Save(Standing, SavesDecider),
 }
 
 /// The replica, as its server sees it.
@@ -171,6 +175,8 @@ pub(super) struct DeciderReplica {
     worker: Worker<ReplicaItem, ()>,
     /// Steps that are not handed on yet.
     steps: Vec<DeciderStep>,
+    /// Batches whose steps were taken.
+    emptied: Receiver<Vec<DeciderStep>>,
 }
 
 impl DeciderReplica {
@@ -179,9 +185,11 @@ impl DeciderReplica {
     pub fn begin(decider: &LiveDecider, mut empty: LiveDecider) -> Result<DeciderReplica, String> {
         let snapshot = saved(decider).map_err(|error| error.to_string())?;
         empty.go_on_from(&snapshot, decider.decided())?;
-        let worker = Worker::spawn("replica", WAITING_BATCHES, move |items| follow(empty, items));
+        let (empties, emptied) = sync_channel(EMPTY_BATCHES);
+        let follow = move |items| follow(empty, items, &empties);
+        let worker = Worker::spawn("replica", WAITING_BATCHES, follow);
         let worker = worker.map_err(|error| format!("a thread for it: {error}"))?;
-        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS) })
+        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS), emptied })
     }
 
     /// The server has taken a step. False if the replica is lost: it is too far behind, or has
@@ -191,9 +199,9 @@ impl DeciderReplica {
         self.steps.len() < BATCH_STEPS || self.hand_on()
     }
 
-    /// Has a snapshot taken, of where `decider` stands. False if the replica is lost.
-    pub fn save(&mut self, decider: &LiveDecider, takes: TakesSnapshot) -> bool {
-        let item = ReplicaItem::Save(Standing::of(decider), takes);
+    /// Has `saves` save the replica where `decider` stands. False if the replica is lost.
+    pub fn save(&mut self, decider: &LiveDecider, saves: SavesDecider) -> bool {
+        let item = ReplicaItem::Save(Standing::of(decider), saves);
         self.hand_on() && self.worker.queue().offer(item).is_ok()
     }
 
@@ -203,27 +211,35 @@ impl DeciderReplica {
     }
 
     fn hand_on(&mut self) -> bool {
-        let steps = std::mem::replace(&mut self.steps, Vec::with_capacity(BATCH_STEPS));
+        let next = self.emptied.try_recv();
+        let next = next.unwrap_or_else(|_| Vec::with_capacity(BATCH_STEPS));
+        let steps = std::mem::replace(&mut self.steps, next);
         self.worker.queue().offer(ReplicaItem::Steps(steps)).is_ok()
     }
 }
 
 /// What the thread does: it ends when it differs, so that nothing more is handed to it.
-fn follow(mut decider: LiveDecider, items: Items<ReplicaItem>) {
+fn follow(
+    mut decider: LiveDecider,
+    items: Items<ReplicaItem>,
+    empties: &SyncSender<Vec<DeciderStep>>,
+) {
     // It may be behind the server, which must not wait for a processor.
     run_behind_others();
     let mut plan = Plan::default();
     for item in items {
         match item {
-            ReplicaItem::Steps(steps) => {
-                steps.into_iter().for_each(|step| step.carry_out(&mut decider, &mut plan));
+            ReplicaItem::Steps(mut steps) => {
+                steps.drain(..).for_each(|step| step.carry_out(&mut decider, &mut plan));
+                // Those beyond are freed: it was behind.
+                let _ = empties.try_send(steps);
             }
-            ReplicaItem::Save(expected, takes) => {
+            ReplicaItem::Save(expected, saves) => {
                 let found = Standing::of(&decider);
                 if found != expected {
-                    return takes(Err(found.differs_from(&expected)));
+                    return saves(Err(found.differs_from(&expected)));
                 }
-                takes(saved(&decider).map_err(|error| error.to_string()));
+                saves(Ok(&decider));
             }
         }
     }

@@ -7,7 +7,9 @@ use crate::blocks_model::{ALL_OPS, MODES, POLICIES};
 use crate::members::{any_change, setting};
 use crate::policies_replaced::replace;
 use cachewright_cache::{Quotas, SequentialCutoff};
+use cachewright_control::{CachePolicy, Control, Division, SignalNeeds, interval_curves};
 use cachewright_live::blocks::LiveDecider;
+use cachewright_partition::{Need, TenantConstants};
 use cachewright_types::Seed;
 use std::sync::mpsc::channel;
 
@@ -20,7 +22,10 @@ fn replicate(world: &mut World) {
 /// The snapshot that the replica takes now, or the reason why there is none.
 fn saved(world: &mut World) -> Result<Vec<u8>, String> {
     let (sender, state) = channel();
-    let is_taken = world.server.save_decider(move |state| sender.send(state).unwrap());
+    let is_taken = world.server.save_decider(move |decider| {
+        let saved = decider.map(|decider| cachewright_snapshot::saved(decider).unwrap());
+        sender.send(saved).unwrap();
+    });
     assert!(is_taken, "{}: the replica is lost", world.context);
     state.recv().unwrap()
 }
@@ -90,6 +95,50 @@ fn what_a_policy_does_behind_a_request_is_a_step() {
     for _ in 0..20 {
         go_on(&mut world, &mut rng, &ALL_OPS);
         saved(&mut world).unwrap();
+    }
+}
+
+/// Divides two tenants' blocks by their curves, after a time that no test reaches.
+fn by_curves(blocks: u32) -> Division {
+    let partitioner = cachewright_partition::boxed("hull", &[], 2, Seed(1)).unwrap();
+    let needs = cachewright_partition::entry("hull").unwrap().needs;
+    let of_cache = CachePolicy { name: "lru", pairs: &[], capacity_blocks: blocks, seed: Seed(2) };
+    let signals = SignalNeeds {
+        curves: interval_curves(needs, partitioner.curves(), of_cache, 2).unwrap(),
+        steps: partitioner.steps(),
+        signals: Need::signals(needs),
+    };
+    let constants = vec![TenantConstants::default(); 2];
+    let mut control = Control::new(partitioner, constants, blocks);
+    control.first();
+    Division::new(control, signals, 1 << 60, 12)
+}
+
+/// A block whose copy is lost leaves by no request, and is measured as a trim of it.
+#[test]
+fn what_is_measured_of_lost_blocks_is_a_step() {
+    let mut rng = Seed(3).derive("replicas").rng();
+    let mut setting = Setting::of("lru", MODES[0]);
+    (setting.quotas, setting.blocks, setting.segments) = (Quotas::PerTenant(vec![40; 2]), 100, 56);
+    let replicate = |world: &mut World| {
+        let cache = world.setting.cache();
+        world.server.replicate(LiveDecider::new(cache, Some(by_curves(80)), None)).unwrap();
+    };
+    let mut world = World::new(setting, Seed(3));
+    world.server.divide_by(by_curves(80));
+    replicate(&mut world);
+    for _ in 0..20 {
+        go_on(&mut world, &mut rng, &ALL_OPS);
+        let bytes = world.setting.segments * u64::from(world.setting.segment);
+        let files = world.files.0.clone();
+        for _ in 0..20 {
+            spoil(&mut world, &mut rng, &files, SUPERBLOCKS, bytes);
+        }
+        world.may_fail = true;
+        let found = saved(&mut world).unwrap();
+        // The next one is made from what the server itself has.
+        replicate(&mut world);
+        assert!(saved(&mut world).unwrap() == found, "of the same decider");
     }
 }
 
