@@ -3303,10 +3303,12 @@ class RecordingStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialStatus:
-    """A policy that is tried beside the one that decides, both in miniature."""
+    """A policy or a partitioner that is tried beside what decides, both in miniature."""
 
-    # The policy on trial.
+    # The policy on trial, or that of the cache.
     policy: str
+    # The partitioner on trial, or that of the cache.
+    partition: str
     # Whether it decided before, and the one that decides now is judged beside it.
     was_replaced: bool
     # Seconds since the trial began.
@@ -3315,10 +3317,30 @@ class TrialStatus:
     sampled_of: int
     # Reads and writes of sampled blocks.
     accesses: int
-    # Those that the policy which decides has hit, in miniature.
+    # Those that are hit as the cache decides, in miniature.
     present_hits: int
-    # Those that the policy on trial has hit.
+    # Those that are hit by what is on trial.
     trial_hits: int
+    # The same by tenant, in their order.
+    tenants: tuple[TenantTrial, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenantTrial:
+    """What a trial has found of a tenant."""
+
+    # The name of the tenant.
+    name: str
+    # Reads and writes of sampled blocks.
+    accesses: int
+    # Those that are hit as the cache decides, in miniature.
+    present_hits: int
+    # Those that are hit by what is on trial.
+    trial_hits: int
+    # Bytes of the cache that the tenant, or the pool that it shares, has in the miniature.
+    present_quota_bytes: int
+    # Those that it has by what is on trial.
+    trial_quota_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,6 +88,24 @@ def test_a_status_is_a_record_and_top_shows_it(watched: Watched, command: Comman
     assert document["tenants"][0]["requests"][0]["count"] == 3
 
 
+def test_top_tells_what_a_partitioner_on_trial_would_give(
+    watched: Watched, tmp_path: Path, command: Command
+) -> None:
+    path = tmp_path / "stack.toml"
+    path.write_text(path.read_text().replace("[serve]", '[serve]\ntrial_partition = "static"'))
+    assert command("live", "reload", watched.url).status == 0
+    for _ in range(2):
+        watched.ask(0, b"", 2 * BLOCK)
+    trial = watching.status(watched.url).trial
+    assert trial is not None
+    assert (trial.partition, trial.accesses, trial.trial_hits) == ("static", 4, 2)
+    shown = command("top", watched.url, "--once").out
+    assert "on trial: lru with static hits 0.5000, lru with shared 0.5000, of 4 " in shown
+    (tenant,) = trial.tenants
+    assert tenant.trial_quota_bytes == tenant.present_quota_bytes
+    assert "  data would have 4MiB in place of 4MiB, and hit 0.5000" in shown
+
+
 def test_a_changed_stack_is_taken_over_or_refused_by_key(
     watched: Watched, tmp_path: Path, command: Command
 ) -> None:

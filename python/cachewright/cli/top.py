@@ -102,7 +102,7 @@ def _screen(status: LiveStatus) -> None:
         + (f"; it has failed: {log.failed}" if log.failed else "")
     )
     if status.trial and status.trial.accesses:
-        output.say(_trial(status.policy, status.trial))
+        _say_trial(status, status.trial)
     for tenant in status.tenants:
         if tenant.state in TROUBLE:
             output.say(f"{tenant.name}: {TROUBLE[tenant.state]}")
@@ -115,16 +115,27 @@ def _screen(status: LiveStatus) -> None:
             output.say(_bound(tenant, tenant.goal))
 
 
-def _trial(policy: str, trial: TrialStatus) -> str:
-    """Return what a policy on trial hits beside the one that decides."""
-    tried = words.ratio(trial.trial_hits / trial.accesses)
-    present = words.ratio(trial.present_hits / trial.accesses)
+def _say_trial(status: LiveStatus, trial: TrialStatus) -> None:
+    """Say what a policy or a partitioner on trial hits beside what decides."""
+    divides = trial.partition != status.partition
+    tried, present = trial.policy, status.policy
+    if divides:
+        tried, present = f"{tried} with {trial.partition}", f"{present} with {status.partition}"
     kind = "before" if trial.was_replaced else "on trial"
-    return (
-        f"{kind}: {trial.policy} hits {tried}, {policy} {present}, of "
+    output.say(
+        f"{kind}: {tried} hits {words.ratio(trial.trial_hits / trial.accesses)}, "
+        f"{present} {words.ratio(trial.present_hits / trial.accesses)}, of "
         f"{words.counted(trial.accesses, 'sampled read')} and writes in "
         f"{words.clock(trial.seconds)}"
     )
+    for tenant in trial.tenants if divides else ():
+        if tenant.accesses:
+            output.say(
+                f"  {tenant.name} would have {words.size(tenant.trial_quota_bytes)} in place of "
+                f"{words.size(tenant.present_quota_bytes)}, and hit "
+                f"{words.ratio(tenant.trial_hits / tenant.accesses)} in place of "
+                f"{words.ratio(tenant.present_hits / tenant.accesses)}"
+            )
 
 
 def _bound(tenant: TenantStatus, goal: GoalStatus) -> str:

@@ -128,6 +128,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("serve", "devices", "[\"/dev/disk/by-id/nvme-fast\"]"),
     ("serve", "listen", "[\"unix:/run/cachewright.sock\", \"tcp:10809\"]"),
     ("serve", "trial", "\"s3-fifo\""),
+    ("serve", "trial_partition", "\"hull\""),
     ("serve", "monitor", "\"127.0.0.1:9464\""),
     ("serve", "state", "\"/var/lib/cachewright/main.cachewright-state\""),
     ("serve", "record", "\"recordings\""),

@@ -116,11 +116,13 @@ pub struct LogStatus {
     pub memory_reads: u64,
 }
 
-/// A policy that is tried beside the one that decides, both in miniature.
+/// A policy or a partitioner that is tried beside what decides, both in miniature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialStatus {
-    /// The policy on trial.
+    /// The policy on trial, or that of the cache.
     pub policy: String,
+    /// The partitioner on trial, or that of the cache.
+    pub partition: String,
     /// Whether it decided before, and the one that decides now is judged beside it.
     pub was_replaced: bool,
     /// Seconds since the trial began.
@@ -129,10 +131,29 @@ pub struct TrialStatus {
     pub sampled_of: u64,
     /// Reads and writes of sampled blocks.
     pub accesses: u64,
-    /// Those that the policy which decides has hit, in miniature.
+    /// Those that are hit as the cache decides, in miniature.
     pub present_hits: u64,
-    /// Those that the policy on trial has hit.
+    /// Those that are hit by what is on trial.
     pub trial_hits: u64,
+    /// The same by tenant, in their order.
+    pub tenants: Vec<TenantTrial>,
+}
+
+/// What a trial has found of a tenant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TenantTrial {
+    /// The name of the tenant.
+    pub name: String,
+    /// Reads and writes of sampled blocks.
+    pub accesses: u64,
+    /// Those that are hit as the cache decides, in miniature.
+    pub present_hits: u64,
+    /// Those that are hit by what is on trial.
+    pub trial_hits: u64,
+    /// Bytes of the cache that the tenant, or the pool that it shares, has in the miniature.
+    pub present_quota_bytes: u64,
+    /// Those that it has by what is on trial.
+    pub trial_quota_bytes: u64,
 }
 
 /// A tenant of a live server.

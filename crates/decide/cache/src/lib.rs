@@ -12,7 +12,6 @@ pub mod plan;
 mod pools;
 pub mod request_cache;
 pub mod sequential;
-pub mod trial;
 
 pub use any_cache::{AnyCache, CacheAnswer};
 pub use blame::Causes;
@@ -21,4 +20,3 @@ pub use plan::{Cached, Move, Plan};
 pub use pools::Quotas;
 pub use request_cache::{Cache, Left, TrimRest};
 pub use sequential::{SequentialCutoff, SequentialStreams};
-pub use trial::{PolicyTrial, TrialCounts};

@@ -52,6 +52,15 @@ impl Division {
         Division { control, meter, is_priced, interval_ns, due_ns: interval_ns }
     }
 
+    /// Divides from `time` on: the first interval is that of it, and no other ends before.
+    pub fn begun_at(mut self, time: Nanos) -> Division {
+        if let Some(interval) = time.0.checked_div(self.interval_ns) {
+            self.due_ns = interval.saturating_add(1).saturating_mul(self.interval_ns);
+            self.meter.iter_mut().for_each(|meter| meter.begin_at(interval));
+        }
+        self
+    }
+
     /// Whether response times are measured.
     pub fn is_priced(&self) -> bool {
         self.is_priced

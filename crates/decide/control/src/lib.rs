@@ -14,6 +14,7 @@ mod hour_curves;
 mod interval_curves;
 mod meters;
 pub mod tenancy;
+mod trial;
 
 pub use cachewright_curve::signal::Signals;
 pub use cachewright_partition::Models;
@@ -24,3 +25,4 @@ pub use hour_curves::{HourlyCurves, KeptCurve, KeptPoint};
 pub use interval_curves::{CachePolicy, head_curves, interval_curves};
 pub use meters::{AnswerTimes, BlockUse, RequestMeter, SignalMeter, SignalNeeds};
 pub use tenancy::{ChannelTenancy, Presence, PresenceState};
+pub use trial::{MakePolicy, SchemeTrial, TrialCounts, TrialDivision};

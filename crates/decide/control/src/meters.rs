@@ -68,6 +68,12 @@ pub struct BlockUse<'a> {
 }
 
 impl SignalMeter {
+    /// The interval of this number, counted from 0, is the first that is measured.
+    fn begin_at(&mut self, interval: u64) {
+        self.steps.iter_mut().for_each(|steps| steps.begin_at(interval));
+        self.prices.iter_mut().for_each(|prices| prices.interval = interval);
+    }
+
     /// Whether accesses are measured at all.
     pub fn counts_accesses(&self) -> bool {
         self.curves.is_some() || self.steps.is_some() || self.reuse.is_some()
@@ -171,6 +177,11 @@ impl RequestMeter {
     /// several share.
     pub fn with_first_blocks(self, first_blocks: Vec<u64>) -> RequestMeter {
         RequestMeter { first_blocks, ..self }
+    }
+
+    /// The interval of this number, counted from 0, is the first that is measured.
+    pub fn begin_at(&mut self, interval: u64) {
+        self.signals.begin_at(interval);
     }
 
     /// A tenant's volume, and the number at which it begins.
@@ -334,6 +345,11 @@ impl IntervalSteps {
         let mut steps = IntervalSteps { meter, per_interval, interval_ns, start_ns, ended, due_ns };
         steps.due_ns = steps.border_ns();
         steps
+    }
+
+    fn begin_at(&mut self, interval: u64) {
+        self.start_ns = interval.saturating_mul(self.interval_ns);
+        self.due_ns = self.border_ns();
     }
 
     fn border_ns(&self) -> u64 {

@@ -66,6 +66,11 @@ impl CacheSpec {
         }
     }
 
+    /// Sets another partitioner with its default settings.
+    pub fn set_partition(&mut self, name: &str) {
+        self.table.partition = Scheme::named(name);
+    }
+
     /// Takes the policy of another cache, with its settings.
     pub fn take_policy_of(&mut self, other: &CacheSpec) {
         self.table.policy = other.policy.clone();

@@ -427,6 +427,9 @@ declare! {
         /// policy that is tried on a sample of the blocks beside the one that decides, for
         /// `/status`; by default none
         trial: Option<String> = None, "policy";
+        /// partitioner that is tried beside the one that divides the cache, on the same sample,
+        /// with its default settings; by default none
+        trial_partition: Option<String> = None, "partitioner";
         /// share of dirty blocks in a pool above which some are written back ahead of eviction; 1:
         /// never
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;

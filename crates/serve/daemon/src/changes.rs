@@ -22,9 +22,10 @@ const OF_CACHE: [&str; 7] = [
     "sequential_cutoff",
     "sequential_streams",
 ];
-const OF_SERVE: [&str; 12] = [
+const OF_SERVE: [&str; 13] = [
     "curves",
     "trial",
+    "trial_partition",
     "memory",
     "dirty_high",
     "dirty_low",
@@ -110,7 +111,9 @@ impl Changes {
         let replaces = new.stack.cache.policy != old.stack.cache.policy;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
         // The miniature of what decides is of a policy and its tenants.
-        let tries = replaces || new.serve.trial != old.serve.trial;
+        let tries = replaces
+            || new.serve.trial != old.serve.trial
+            || new.serve.trial_partition != old.serve.trial_partition;
         let samples = new.serve.curves != old.serve.curves;
         let cuts_off = new.cutoff() != old.cutoff();
         let mut changes = Changes {
@@ -132,6 +135,9 @@ impl Changes {
         changes.divides = divided || divides_anew || divides_otherwise(old, &changes.plan);
         changes.samples |= changes.divides || replaces;
         changes.tries |= !changes.added.is_empty();
+        // A division on trial is of the cache's size and tenants.
+        let divides = changes.divides || !changes.removed.is_empty();
+        changes.tries |= changes.plan.serve.trial_partition.is_some() && divides;
         changes.check_layout()?;
         Ok(changes)
     }

@@ -124,6 +124,7 @@ impl LivePlan {
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[], &[])?;
         trial::maker(&plan)?;
+        trial::divided_otherwise(&plan)?;
         Ok(plan)
     }
 
@@ -186,6 +187,24 @@ impl LivePlan {
             plan.models = Arc::new(models);
         }
         plan
+    }
+
+    /// Divides by another partitioner with its default settings, which reads neither models nor
+    /// histories. Errors: there is no such partitioner, or a server cannot divide by it.
+    pub(crate) fn divide_by(&mut self, partition: &str) -> Result<(), String> {
+        self.stack.cache.set_partition(partition);
+        check_partition(&self.stack)?;
+        let needs = cachewright_partition::entry(partition).map_or(&[][..], |entry| entry.needs);
+        let is_trained =
+            |need: &PartitionNeed| matches!(need, PartitionNeed::Model | PartitionNeed::JointModel);
+        if needs.iter().any(is_trained) {
+            return refuse("cache.partition", partition, "one that needs no trained models");
+        }
+        if division::check(&self.stack)?.is_some_and(Wanted::needs_history) {
+            return refuse("cache.partition", partition, "one that needs no histories of tenants");
+        }
+        let inputs = self.division_inputs(&[], &[]);
+        division::anew(&self.stack, self.capacity_blocks, inputs).map(drop)
     }
 
     /// Bytes of a block.

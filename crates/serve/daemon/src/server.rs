@@ -278,7 +278,8 @@ impl Server {
                 if let Some(status) = &mut self.status {
                     let load = self.fronts.load();
                     let (folder, trial) = (self.recorder.folder(), self.trial.as_ref());
-                    status.tick(&mut self.service, load, folder, trial, now_ns);
+                    let plan = &self.plan;
+                    status.tick(&mut self.service, load, folder, trial, plan, now_ns);
                 }
                 match wish() {
                     ServerCommand::GoOn => {}
@@ -509,8 +510,12 @@ impl Server {
                 true => Some(RunningTrial::of_policy_before(&self.plan, before, blocks, now_ns)),
                 false => RunningTrial::begin_again(self.trial.take(), &self.plan, blocks, now_ns)?,
             };
-            let trial = self.plan.serve.trial.as_ref().filter(|_| !replaces);
-            lines.extend(trial.map(|name| format!("trial: {name}, on a sample of the blocks")));
+            let serve = &self.plan.serve;
+            let tried = [&serve.trial, &serve.trial_partition].into_iter().flatten();
+            let tried: Vec<&str> = tried.map(String::as_str).collect();
+            if !tried.is_empty() && !replaces {
+                lines.push(format!("trial: {}, on a sample of the blocks", tried.join(" and ")));
+            }
         }
         if let Some(curves) = curves {
             lines.extend(curves.as_ref().map(|_| "curves: of requests from now on".to_owned()));

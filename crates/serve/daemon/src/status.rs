@@ -805,6 +805,7 @@ impl StatusPublisher {
         load: ClientLoad,
         recordings: Option<&Recordings>,
         trial: Option<&RunningTrial>,
+        plan: &LivePlan,
         now_ns: u64,
     ) {
         self.maker.tick(service, now_ns);
@@ -813,7 +814,7 @@ impl StatusPublisher {
         }
         if self.monitor.is_wanted() {
             let curves = TenantCurves::last_hour(&mut service.blocks, now_ns);
-            let trial = trial.and_then(|trial| trial.status(&service.blocks, now_ns));
+            let trial = trial.and_then(|trial| trial.status(&service.blocks, plan, now_ns));
             let status = self.maker.status(service, load, recordings, trial, curves, now_ns);
             self.monitor.publish(status);
         }

@@ -1,5 +1,5 @@
-//! Another policy beside the one that decides, in miniature: one that the stack puts on trial, or
-//! the one before, until it is known that the new one is no worse.
+//! Another policy or partitioner beside what decides, in miniature: those that the stack puts on
+//! trial, or the policy before, until it is known that the new one is no worse.
 //!
 //! A policy that has taken another one's place is judged after a cache-full of misses of a sample:
 //! when the old one would have hit more, by [`WORSE_SHARE`] of all accesses, it decides again.
@@ -7,11 +7,13 @@
 use crate::error::LiveError;
 use crate::operator::OperatorLine;
 use crate::plan::LivePlan;
-use cachewright_cache::{PolicyTrial, TrialCounts};
+use cachewright_control::{Division, SchemeTrial, TrialCounts, TrialDivision};
 use cachewright_live::blocks::BlockServer;
 use cachewright_policy::registry::{PolicyMaker, maker as maker_of};
 use cachewright_policy::{Need, Policy};
-use cachewright_result::status::TrialStatus;
+use cachewright_result::status::{TenantTrial, TrialStatus};
+use cachewright_stack::cache::{AUTO, StackFacts, auto_partition};
+use cachewright_types::declare::Scheme;
 use cachewright_types::registry::check_needs;
 
 /// A new policy stays if it hits at most so much less than the old one, as a share of accesses: as
@@ -22,8 +24,8 @@ const LEAST_ACCESSES: u64 = 10_000;
 
 /// What is tried.
 enum Tried {
-    /// A policy that the stack names.
-    Asked(String),
+    /// The policy and the partitioner that the stack names, or those of the cache.
+    Asked { policy: String, partition: String },
     /// The policy before, with the plan that it was of; the new one is judged after so many misses
     /// of the sample.
     Before { plan: Box<LivePlan>, misses: u64 },
@@ -54,6 +56,28 @@ pub(crate) fn maker(plan: &LivePlan) -> Result<Option<PolicyMaker>, LiveError> {
     maker_of(name, &[]).map(Some).map_err(|error| refuse(error.to_string()))
 }
 
+/// The stack with the partitioner that it puts on trial, if it does. Errors: there is no such
+/// partitioner, or it needs what a trial has not.
+pub(crate) fn divided_otherwise(plan: &LivePlan) -> Result<Option<LivePlan>, LiveError> {
+    let Some(name) = &plan.serve.trial_partition else { return Ok(None) };
+    let mut tried = plan.clone();
+    let tenants = &plan.stack.tenants;
+    let facts = StackFacts {
+        tenants: tenants.len(),
+        goals: tenants.iter().any(|tenant| tenant.goal.is_some()),
+        responses: true,
+    };
+    let chosen = match name == AUTO {
+        true => auto_partition(&Scheme::named(AUTO), facts).map(|chosen| chosen.name),
+        false => Ok(name.clone()),
+    };
+    let checked = chosen.and_then(|chosen| tried.divide_by(&chosen));
+    // The checks are those of the cache's own partitioner.
+    let by_key = |error: String| error.replacen("`cache.partition`", "`serve.trial_partition`", 1);
+    checked.map_err(|error| plan.refuse(by_key(error)))?;
+    Ok(Some(tried))
+}
+
 impl RunningTrial {
     /// Begins the trial that the stack asks for; ends any other if it asks for none.
     pub(crate) fn begin(
@@ -61,14 +85,22 @@ impl RunningTrial {
         blocks: &mut BlockServer,
         now_ns: u64,
     ) -> Result<Option<RunningTrial>, LiveError> {
-        let Some(maker) = maker(plan)? else {
-            blocks.try_policy(None);
+        let (maker, divided) = (maker(plan)?, divided_otherwise(plan)?);
+        if maker.is_none() && divided.is_none() {
+            blocks.try_scheme(None);
             return Ok(None);
+        }
+        let mut other = |pool: usize, capacity: u32| match &maker {
+            Some(maker) => maker(capacity, plan.pool_seed(pool)),
+            None => plan.policy(pool, capacity),
         };
-        let mut other = |pool: usize, capacity: u32| maker(capacity, plan.pool_seed(pool));
-        blocks.try_policy(Some(trial(plan, blocks, &mut other)));
-        let name = plan.serve.trial.clone().unwrap_or_default();
-        Ok(Some(RunningTrial { tried: Tried::Asked(name), begun_ns: now_ns }))
+        let [present, divides, _] = plan.schemes();
+        let policy = plan.serve.trial.clone().unwrap_or(present.to_owned());
+        let partition = divided.as_ref().map_or(divides, |divided| divided.schemes()[1]).to_owned();
+        let divided = divided.map(|divided| division(divided, blocks, now_ns)).transpose()?;
+        let trial = trial(plan, blocks, &mut other, divided);
+        blocks.try_scheme(Some(trial));
+        Ok(Some(RunningTrial { tried: Tried::Asked { policy, partition }, begun_ns: now_ns }))
     }
 
     /// Tries the policy before beside the one that has taken its place.
@@ -79,9 +111,9 @@ impl RunningTrial {
         now_ns: u64,
     ) -> RunningTrial {
         let mut other = |pool: usize, capacity: u32| before.policy(pool, capacity);
-        let trial = trial(plan, blocks, &mut other);
+        let trial = trial(plan, blocks, &mut other, None);
         let misses = u64::from(plan.capacity_blocks) / trial.sampled_of();
-        blocks.try_policy(Some(trial));
+        blocks.try_scheme(Some(trial));
         RunningTrial { tried: Tried::Before { plan: Box::new(before), misses }, begun_ns: now_ns }
     }
 
@@ -106,7 +138,7 @@ impl RunningTrial {
     pub(crate) fn judge(&self, blocks: &BlockServer, present: &str) -> Option<Judgement> {
         let Tried::Before { plan, misses } = &self.tried else { return None };
         let (counts, _) = blocks.trial()?;
-        let TrialCounts { accesses, present_hits, trial_hits } = counts;
+        let Sums { accesses, present_hits, trial_hits } = Sums::of(&counts);
         if accesses - present_hits < *misses || accesses < LEAST_ACCESSES {
             return None;
         }
@@ -131,22 +163,73 @@ impl RunningTrial {
     }
 
     /// What is found so far.
-    pub(crate) fn status(&self, blocks: &BlockServer, now_ns: u64) -> Option<TrialStatus> {
+    pub(crate) fn status(
+        &self,
+        blocks: &BlockServer,
+        present: &LivePlan,
+        now_ns: u64,
+    ) -> Option<TrialStatus> {
         let (counts, sampled_of) = blocks.trial()?;
-        let policy = match &self.tried {
-            Tried::Asked(name) => name.clone(),
-            Tried::Before { plan, .. } => plan.schemes()[0].to_owned(),
+        let (policy, partition) = match &self.tried {
+            Tried::Asked { policy, partition } => (policy.clone(), partition.clone()),
+            Tried::Before { plan, .. } => {
+                (plan.schemes()[0].to_owned(), present.schemes()[1].to_owned())
+            }
         };
-        Some(TrialStatus {
-            policy,
-            was_replaced: matches!(self.tried, Tried::Before { .. }),
-            seconds: now_ns.saturating_sub(self.begun_ns) as f64 / 1e9,
-            sampled_of,
+        let block_bytes = present.block_bytes();
+        let tenants = present.volumes.iter().zip(&counts);
+        let tenants = tenants.map(|(volume, counts)| TenantTrial {
+            name: volume.name.clone(),
             accesses: counts.accesses,
             present_hits: counts.present_hits,
             trial_hits: counts.trial_hits,
+            present_quota_bytes: counts.present_quota * block_bytes,
+            trial_quota_bytes: counts.trial_quota * block_bytes,
+        });
+        let tenants = tenants.collect();
+        let Sums { accesses, present_hits, trial_hits } = Sums::of(&counts);
+        Some(TrialStatus {
+            policy,
+            partition,
+            was_replaced: matches!(self.tried, Tried::Before { .. }),
+            seconds: now_ns.saturating_sub(self.begun_ns) as f64 / 1e9,
+            sampled_of,
+            accesses,
+            present_hits,
+            trial_hits,
+            tenants,
         })
     }
+}
+
+/// Counts of all tenants together.
+struct Sums {
+    accesses: u64,
+    present_hits: u64,
+    trial_hits: u64,
+}
+
+impl Sums {
+    fn of(counts: &[TrialCounts]) -> Sums {
+        let sum = |of: fn(&TrialCounts) -> u64| counts.iter().map(of).sum();
+        Sums {
+            accesses: sum(|one| one.accesses),
+            present_hits: sum(|one| one.present_hits),
+            trial_hits: sum(|one| one.trial_hits),
+        }
+    }
+}
+
+/// What divides the miniature, by the partitioner of `tried`, from `now_ns` on.
+fn division(
+    mut tried: LivePlan,
+    blocks: &BlockServer,
+    now_ns: u64,
+) -> Result<TrialDivision, LiveError> {
+    tried.capacity_blocks = SchemeTrial::blocks(blocks.cache().engine());
+    let begin = blocks.next_decision(now_ns);
+    let division = tried.division(&[], &[])?.map(|division: Division| division.begun_at(begin));
+    Ok(TrialDivision { quotas: tried.quotas(&[], &[])?, division })
 }
 
 /// Caches in miniature under the policy of a plan, and under another.
@@ -154,9 +237,10 @@ fn trial(
     plan: &LivePlan,
     blocks: &BlockServer,
     other: &mut dyn FnMut(usize, u32) -> Box<dyn Policy>,
-) -> PolicyTrial {
+    divided: Option<TrialDivision>,
+) -> SchemeTrial {
     let shift = plan.block_bytes().trailing_zeros();
     let cache = blocks.cache();
     let mut present = |pool: usize, capacity: u32| plan.policy(pool, capacity);
-    PolicyTrial::new(cache.engine(), plan.volumes.len(), shift, &mut present, other)
+    SchemeTrial::new(cache.engine(), plan.volumes.len(), shift, &mut present, other, divided)
 }

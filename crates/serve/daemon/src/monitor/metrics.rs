@@ -6,7 +6,7 @@
 
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, RecordingStatus, RequestStatus,
-    TenantState, TenantStatus, TrialStatus,
+    TenantState, TenantStatus, TenantTrial, TrialStatus,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text::encode};
@@ -242,17 +242,32 @@ fn recordings(found: &RecordingStatus, encoder: &mut DescriptorEncoder) -> Resul
 }
 
 fn trial(found: &TrialStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
-    let labels: Labels = vec![("policy", found.policy.clone())];
-    let counters = [
-        ("trial_accesses", "Reads and writes of blocks that a trial looks at", found.accesses),
-        ("trial_present_hits", "Those that the policy in force hits", found.present_hits),
-        ("trial_hits", "Those that the policy on trial hits", found.trial_hits),
+    let labels = |tenant: &TenantTrial| -> Labels {
+        vec![
+            ("policy", found.policy.clone()),
+            ("partition", found.partition.clone()),
+            ("tenant", tenant.name.clone()),
+        ]
+    };
+    type CountOf = fn(&TenantTrial) -> u64;
+    let counters: [(&str, &str, CountOf); 3] = [
+        ("trial_accesses", "Reads and writes of blocks that a trial looks at", |one| one.accesses),
+        ("trial_present_hits", "Those that are hit as the cache decides", |one| one.present_hits),
+        ("trial_hits", "Those that are hit by what is on trial", |one| one.trial_hits),
     ];
     for (name, help, value) in counters {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        count(&mut family, &labels, value)?;
+        let mut tenants = found.tenants.iter();
+        tenants.try_for_each(|one| count(&mut family, &labels(one), value(one)))?;
     }
-    Ok(())
+    let help = "Cache that a tenant, or the pool that it shares, has by what is on trial";
+    let name = "trial_quota_bytes";
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let mut tenants = found.tenants.iter();
+    tenants.try_for_each(|one| {
+        let value = one.trial_quota_bytes as f64;
+        family.encode_family(&labels(one))?.encode_gauge(&value)
+    })
 }
 
 fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {

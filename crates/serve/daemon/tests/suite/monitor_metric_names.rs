@@ -27,6 +27,7 @@ fn the_text_is_in_the_form_of_open_metrics() {
 fn numbers_stand_under_their_names_and_labels() {
     let text = text(Arc::new(status(1.0))).unwrap();
     let own = "tenant=\"tenant \\\"1\\\"\\n\"";
+    let tried = "policy=\"sieve\",partition=\"hull\",tenant=\"a\"";
     let timed = "tenant=\"tenant \\\"2\\\"\\n\"";
     for line in [
         format!("cachewright_read_blocks_total{{{own}}} 101"),
@@ -46,7 +47,8 @@ fn numbers_stand_under_their_names_and_labels() {
         format!("cachewright_goal_measured_seconds{{{timed},goal=\"goal_p99\"}} 0.023"),
         format!("cachewright_quota_bytes{{{own}}} 536870912.0"),
         "cachewright_log_moved_bytes_total 4096.0".to_owned(),
-        "cachewright_trial_hits_total{policy=\"sieve\"} 420".to_owned(),
+        format!("cachewright_trial_hits_total{{{tried}}} 420"),
+        format!("cachewright_trial_quota_bytes{{{tried}}} 268435456.0"),
         "cachewright_log_up 1.0".to_owned(),
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

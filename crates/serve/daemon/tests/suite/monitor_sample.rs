@@ -5,7 +5,7 @@ use cachewright_result::document::Written;
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, MissedBlocks,
     PushedOut, RecentRequests, RecordingStatus, RequestStatus, TenantState, TenantStatus,
-    TrialStatus,
+    TenantTrial, TrialStatus,
 };
 use cachewright_result::status::{LiveHistory, TenantHistory};
 use std::io::{Read, Write};
@@ -52,12 +52,21 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
         }),
         trial: Some(TrialStatus {
             policy: "sieve".to_owned(),
+            partition: "hull".to_owned(),
             was_replaced: false,
             seconds: 9.5,
             sampled_of: 64,
             accesses: 900,
             present_hits: 400,
             trial_hits: 420,
+            tenants: vec![TenantTrial {
+                name: "a".to_owned(),
+                accesses: 900,
+                present_hits: 400,
+                trial_hits: 420,
+                present_quota_bytes: 1 << 29,
+                trial_quota_bytes: 1 << 28,
+            }],
         }),
         log: LogStatus {
             failed: None,

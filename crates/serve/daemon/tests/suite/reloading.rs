@@ -218,6 +218,44 @@ fn a_policy_is_tried_beside_the_one_that_decides() {
     running.stop();
 }
 
+/// A tenant reads a set that is larger than its quota and smaller than the cache: quotas stay, and
+/// a pool for all is tried beside them.
+#[test]
+fn a_partitioner_is_tried_beside_the_quotas_that_stay() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
+    let tried = with_serve("trial = \"lru\"\ntrial_partition = \"shared\"");
+    let said = running.reload(&tried);
+    assert_eq!(said, "trial: lru and shared, on a sample of the blocks");
+    let mut guest = running.connect("a");
+    for _ in 0..3 {
+        (0..800).for_each(|block| drop(guest.read(block * BLOCK, BLOCK)));
+    }
+    let trial = status().trial.unwrap();
+    assert_eq!((trial.policy.as_str(), trial.partition.as_str()), ("lru", "shared"));
+    assert_eq!((trial.sampled_of, trial.trial_hits), (1, 1600));
+    let [a, b] = &trial.tenants[..] else { panic!("two tenants") };
+    assert_eq!((a.name.as_str(), a.accesses, a.trial_hits), ("a", 2400, 1600));
+    assert!(a.present_hits < 1600 && a.present_hits == trial.present_hits, "{a:?}");
+    assert_eq!((b.accesses, b.present_hits, b.trial_hits), (0, 0, 0));
+    for tenant in [a, b] {
+        let quotas = (tenant.present_quota_bytes, tenant.trial_quota_bytes);
+        assert_eq!(quotas, (2 * MIB, 4 * MIB), "the pool is for both");
+    }
+    // One that divides anew, under the cache's own policy.
+    let said = running.reload(&with_serve("trial_partition = \"auto\""));
+    assert_eq!(said, "trial: auto, on a sample of the blocks");
+    (0..16).for_each(|block| drop(guest.read(block * BLOCK, BLOCK)));
+    let trial = status().trial.unwrap();
+    assert_eq!((trial.policy.as_str(), trial.partition.as_str()), ("s3-fifo", "icache-x"));
+    assert_eq!(trial.accesses, 16, "of the new one alone");
+    running.reload(STACK);
+    assert_eq!(status().trial, None);
+    running.stop();
+}
+
 #[test]
 fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
     let setup = formatted(&[]);
@@ -229,6 +267,18 @@ fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
             "`cache.policy`: found policy `none`, expected one of",
         ),
         (with_serve("trial = \"belady\""), "`serve.trial`: policy `belady` needs"),
+        (
+            with_serve("trial_partition = \"icache\""),
+            "`serve.trial_partition`: found `icache`, expected one that needs no trained models",
+        ),
+        (
+            with_serve("trial_partition = \"hulls\""),
+            "`serve.trial_partition`: found partitioner `hulls`",
+        ),
+        (
+            with_serve("trial_partition = \"soft-qos-x\""),
+            "`serve.trial_partition`: found `soft-qos-x` without a goal",
+        ),
         (STACK.replace("\"static\"", "\"shared\""), "`cache.partition`: found `shared`"),
         (STACK.replace("\"256KiB\"", "\"512KiB\""), "`serve.segment`: found `512KiB`"),
         (STACK.replace("\"a.img\"", "\"b.img\""), "`tenant[1].backing`: found `b.img`"),

@@ -6,12 +6,10 @@
 use super::copies::Copies;
 use super::replica::{DeciderReplica, DeciderStep, LiveDecider, PolicySource, SavesDecider};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
-use cachewright_cache::{
-    Cache, Cached, Move, Plan, PolicyTrial, Quotas, SequentialCutoff, SequentialStreams,
-};
+use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams};
 use cachewright_control::{
     AnswerTimes, DecisionHash, Division, HourlyCurves, KeptCurve, Models, QuotaChange,
-    RequestDecider,
+    RequestDecider, SchemeTrial,
 };
 use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
@@ -52,7 +50,7 @@ pub struct Decisions {
     /// Keeps curves of the last hour, where that is wanted.
     pub(super) curves: Option<HourlyCurves>,
     /// Tries another policy on a sample, where that is wanted.
-    pub(super) trial: Option<PolicyTrial>,
+    pub(super) trial: Option<SchemeTrial>,
     /// Ids of all pools when some were last given back.
     kept_ids: u64,
     /// Time behind the cache of reads and writes that were answered, by tenant.
@@ -281,14 +279,17 @@ impl Decisions {
         let tenants = self.behind_ns.len().max(answer.tenant.index() + 1);
         self.behind_ns.resize(tenants, 0);
         self.behind_ns[answer.tenant.index()] += answer.behind_ns;
-        let division = self.decider.division.as_mut();
-        let Some(division) = division.filter(|division| division.is_priced()) else { return };
         let RequestTiming { tenant, op, decided_ns, behind_ns } = *answer;
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
         let times = AnswerTimes { finish_ns, response_ns, behind_ns };
-        division.answered(tenant, op, times);
-        self.step(|| DeciderStep::Answered(tenant, op, times));
+        let trial = self.trial.iter_mut().filter(|trial| trial.is_priced());
+        trial.for_each(|trial| trial.answered(tenant, op, times));
+        let division = self.decider.division.as_mut();
+        if let Some(division) = division.filter(|division| division.is_priced()) {
+            division.answered(tenant, op, times);
+            self.step(|| DeciderStep::Answered(tenant, op, times));
+        }
     }
 
     /// The time of the last decision on the decision clock; 0 before the first.
@@ -385,6 +386,9 @@ impl Decisions {
         of_replica: Option<Division>,
     ) -> Plan {
         let mut plan = self.take_plan();
+        let now = self.clock.next(now_ns);
+        let [division, of_replica] =
+            [division, of_replica].map(|division| division.map(|one| one.begun_at(now)));
         self.step(|| DeciderStep::SetQuotas {
             quotas: Box::new(quotas.clone()),
             division: of_replica.map(Box::new),
@@ -395,7 +399,7 @@ impl Decisions {
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));
         let known = self.decider.division.as_ref().and_then(|division| division.quotas(engine));
         if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
-            recorder.divided(DivisionRow { time_ns: self.clock.next(now_ns).0, quotas });
+            recorder.divided(DivisionRow { time_ns: now.0, quotas });
         }
         plan
     }

@@ -15,7 +15,8 @@ use crate::io::batch::Aside;
 use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;
-use cachewright_cache::{PolicyTrial, Quotas, TrialCounts};
+use cachewright_cache::Quotas;
+use cachewright_control::{SchemeTrial, TrialCounts};
 use cachewright_types::TenantId;
 
 /// Ids that are looked at together: a sixteenth of a pool's blocks, and at most so many.
@@ -132,14 +133,14 @@ impl BlockServer {
         self.submit(io);
     }
 
-    /// Tries another policy on a sample of the blocks from now on, or none.
-    pub fn try_policy(&mut self, trial: Option<PolicyTrial>) {
+    /// Tries another policy or division on a sample of the blocks from now on, or none.
+    pub fn try_scheme(&mut self, trial: Option<SchemeTrial>) {
         self.state().decisions.trial = trial;
     }
 
-    /// What the trial of a policy has counted, and of how many blocks it looks at one; nothing
+    /// What a trial has counted of each tenant, and of how many blocks it looks at one; nothing
     /// without a trial.
-    pub fn trial(&self) -> Option<(TrialCounts, u64)> {
+    pub fn trial(&self) -> Option<(Vec<TrialCounts>, u64)> {
         let state = self.look();
         let trial = state.decisions.trial.as_ref()?;
         Some((trial.counts(), trial.sampled_of()))

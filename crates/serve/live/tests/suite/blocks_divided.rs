@@ -1,6 +1,7 @@
 //! A division that takes many dirty blocks away: all are written back, few at one time.
 
 use crate::block_world::{Setting, World};
+use crate::division_world::counting;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::BlockOp;
 use cachewright_live::io::{Io, IoOp, Token};
@@ -48,6 +49,32 @@ fn dirty_blocks_that_a_division_takes_are_written_back_few_at_one_time() {
     assert!(world.server.is_idle());
     assert_eq!(dirty(&world), before - left);
     world.read_all();
+}
+
+/// A reload in the middle of the thousandth interval: the cache is divided at its end, and not for
+/// all those before.
+#[test]
+fn a_division_that_begins_late_makes_up_for_no_interval_before() {
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    setting.quotas = Quotas::PerTenant(vec![4, 4]);
+    let mut world = World::new(setting, Seed(6));
+    let reach = |world: &mut World, at_ns| {
+        world.sim.submit(Token(9 << 56), IoOp::Timer { at_ns });
+        world.sim.wait(&mut Vec::new());
+        world.submit(BlockOp::Read, 0, 0..8, false);
+        world.drain();
+    };
+    reach(&mut world, 1000 * INTERVAL_NS + INTERVAL_NS / 2);
+    let divided = Arc::new(AtomicU64::new(0));
+    let division = || Ok::<_, String>(Some(counting(2, 8, INTERVAL_NS, &divided)));
+    let quotas = Quotas::PerTenant(vec![4, 4]);
+    world.server.divide_otherwise(&mut world.sim, &quotas, division).unwrap();
+    let mut found = Vec::new();
+    for intervals in [0, 1, 3] {
+        reach(&mut world, (1000 + intervals) * INTERVAL_NS + INTERVAL_NS * 3 / 4);
+        found.push(divided.swap(0, Ordering::Relaxed));
+    }
+    assert_eq!(found, [0, 1, 2]);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use cachewright_control::{Control, SignalNeeds};
 use cachewright_live::blocks::Division;
 use cachewright_partition::{CacheDivision, Partitioner, TenantConstants, TenantView};
 use cachewright_types::{Rng, Seed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Divides at random; each tenant keeps at least one block.
 struct Wandering(Rng);
@@ -27,6 +29,35 @@ impl Partitioner for Wandering {
     fn floor_blocks(&self, _tenants: usize, _total_blocks: u32) -> u32 {
         1
     }
+}
+
+/// Divides in equal parts, and counts how often.
+struct Counting(Arc<AtomicU64>);
+
+cachewright_snapshot::refused!(Counting: "a partitioner of this test");
+
+impl Partitioner for Counting {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        CacheDivision::PerTenant(vec![total_blocks / tenants.len() as u32; tenants.len()])
+    }
+
+    fn floor_blocks(&self, _tenants: usize, _total_blocks: u32) -> u32 {
+        1
+    }
+}
+
+/// Divides so many blocks in equal parts every `interval_ns`; `divided` is how often.
+pub fn counting(
+    tenants: usize,
+    total_blocks: u32,
+    interval_ns: u64,
+    divided: &Arc<AtomicU64>,
+) -> Division {
+    let partitioner = Box::new(Counting(Arc::clone(divided)));
+    let control =
+        Control::new(partitioner, vec![TenantConstants::default(); tenants], total_blocks);
+    Division::new(control, SignalNeeds::default(), interval_ns, 12)
 }
 
 /// Divides so many blocks among so many tenants every `interval_ns`.

@@ -1,18 +1,24 @@
 //! What finding the cause of each miss costs.
 //!
-//! For: `cargo bench -p cachewright-cache [-- POLICY...]`, the table of `benches/causes.md`; under
-//! `cargo test` the same code runs with a hundredth of the accesses. Three tenants share a cache of
-//! a tenth of their blocks. `engine` is an engine with dense ids, as in a replay; `cache` finds
-//! blocks by address, as a machine does. Each is run without causes, with those of a sample and
-//! with all, and the cache with those of a sample of addresses as in a server (`served`), one right
-//! after the other, so that their ratios hold on a busy machine. `ROUNDS` in the environment is how
-//! often. Units: millions of accesses per second of the thread's processor time without causes, and
-//! the ratio to that with them; median of the rounds. Behind them the longest access of a served
-//! cache without causes and with them, in microseconds of real time: the least of the rounds.
-//! `trial` is the rate of a cache with a trial of `s3-fifo` over that without, and `replaced` the
-//! time in which a million cached blocks go over to `s3-fifo`, in milliseconds.
+//! For: `cargo bench -p cachewright-control [-- POLICY...]`, the table of `benches/causes.md`;
+//! under `cargo test` the same code runs with a hundredth of the accesses. Three tenants share
+//! a cache of a tenth of their blocks. `engine` is an engine with dense ids, as in a replay;
+//! `cache` finds blocks by address, as a machine does. Each is run without causes, with those
+//! of a sample and with all, and the cache with those of a sample of addresses as in a server
+//! (`served`), one right after the other, so that their ratios hold on a busy machine. `ROUNDS`
+//! in the environment is how often. Units: millions of accesses per second of the thread's
+//! processor time without causes, and the ratio to that with them; median of the rounds. Behind
+//! them the longest access of a served cache without causes and with them, in microseconds of
+//! real time: the least of the rounds. `trial` is the rate of a cache with a trial of `s3-fifo`
+//! over that without, `divided` the same with a trial of `hull` which divides 100 times, and
+//! `replaced` the time in which a million cached blocks go over to `s3-fifo`, in milliseconds.
 
-use cachewright_cache::{BlockAccess, Cache, Engine, Plan, PolicyTrial, Quotas, WriteMode};
+use cachewright_cache::{BlockAccess, Cache, Engine, Plan, Quotas, WriteMode};
+use cachewright_control::{
+    CachePolicy, Control, Division, MakePolicy, SchemeTrial, SignalNeeds, TrialDivision,
+    interval_curves,
+};
+use cachewright_partition::{Need, TenantConstants};
 use cachewright_policy::s3_fifo::S3Fifo;
 use cachewright_policy::{Future, Policy, PolicyVisitor, Registered, visit};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
@@ -35,22 +41,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stream = Stream::new(4_000_000 / scale, 1_000_000 / scale as u32);
     println!(
         "| policy | engine, M/s | sampled | all | cache, M/s | sampled | all | served \
-         | longest, us | served | trial | replaced, ms |"
+         | longest, us | served | trial | divided | replaced, ms |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for policy in policies {
         let mut cells = String::new();
-        let mut tried = Vec::new();
+        let mut tried: [Vec<f64>; 2] = Default::default();
         for addressed in [false, true] {
             let mut runs: [Vec<f64>; 4] = Default::default();
             for _ in 0..rounds {
-                let rate =
-                    |explains| visit(policy, &[], Timed { stream: &stream, explains, addressed });
+                let rate = |explains| -> Result<f64, Box<dyn Error>> {
+                    Ok(visit(policy, &[], Timed { stream: &stream, explains, addressed })??)
+                };
                 let without = rate(Explains::Nothing)?;
-                let ratio = |explains| Ok::<f64, Box<dyn Error>>(rate(explains)? / without);
+                let ratio =
+                    |explains| -> Result<f64, Box<dyn Error>> { Ok(rate(explains)? / without) };
                 let served = if addressed { ratio(Explains::Served)? } else { 1.0 };
                 if addressed {
-                    tried.push(ratio(Explains::Trial)?);
+                    let ratios = [ratio(Explains::Trial)?, ratio(Explains::TrialDivision)?];
+                    tried.iter_mut().zip(ratios).for_each(|(tried, ratio)| tried.push(ratio));
                 }
                 let values = [without, ratio(Explains::Sample)?, ratio(Explains::All)?, served];
                 runs.iter_mut().zip(values).for_each(|(runs, value)| runs.push(value));
@@ -69,7 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let replaced = (0..rounds).map(|_| visit(policy, &[], Replaced(1_000_000 / scale as u32)));
         let replaced: Result<Vec<f64>, _> = replaced.collect();
-        cells += &format!(" {:.3} | {:.0} |", median(tried), median(replaced?));
+        let [trial, divided] = tried.map(median);
+        cells += &format!(" {trial:.3} | {divided:.3} | {:.0} |", median(replaced?));
         println!("| {policy} |{cells}");
     }
     Ok(())
@@ -110,6 +120,8 @@ enum Explains {
     Served,
     /// None, and another policy is tried on a sample.
     Trial,
+    /// None, and a partitioner is tried.
+    TrialDivision,
 }
 
 impl Explains {
@@ -119,7 +131,7 @@ impl Explains {
         let quotas = Quotas::Shared(whole_blocks);
         let mut engine = Engine::new(usize::from(TENANTS), &quotas, WriteMode::WriteBack, make);
         match self {
-            Explains::Nothing | Explains::Trial => {}
+            Explains::Nothing | Explains::Trial | Explains::TrialDivision => {}
             Explains::Served => engine.explain_misses_by_address(whole_blocks),
             _ => engine.explain_misses(whole_blocks, self == Explains::Sample, false),
         }
@@ -190,16 +202,20 @@ struct Timed<'a> {
 }
 
 impl PolicyVisitor for Timed<'_> {
-    type Output = f64;
+    type Output = Result<f64, String>;
 
-    fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
+    fn visit<P: Registered>(self, settings: P::Settings) -> Result<f64, String> {
         let Stream { accesses, blocks } = self.stream;
         let whole_blocks = blocks / 10;
         let mut engine = self.explains.engine::<P>(whole_blocks, &settings);
         if self.addressed {
             let mut cache = Cache::new(engine, 12);
             let mut plan = Plan::default();
-            let mut trial = (self.explains == Explains::Trial).then(|| {
+            let divides = self.explains == Explains::TrialDivision;
+            let tries = divides || self.explains == Explains::Trial;
+            let mut trial = if !tries {
+                None
+            } else {
                 let boxed = |_: usize, capacity| -> Box<dyn Policy> {
                     Box::new(P::new(capacity, &settings, Seed(1)))
                 };
@@ -213,25 +229,48 @@ impl PolicyVisitor for Timed<'_> {
                     cache.engine().mode(),
                     boxed,
                 );
-                PolicyTrial::new(&beside, tenants, 12, &mut { boxed }, &mut { other })
-            });
-            return rate(accesses, |tenant, block| {
-                let request = read(tenant, block);
+                let blocks = SchemeTrial::blocks(&beside);
+                let divided = if divides { Some(by_curves(blocks)?) } else { None };
+                let (present, mut boxed) = (&mut { boxed }, boxed);
+                let other: MakePolicy<'_> = if divides { &mut boxed } else { &mut { other } };
+                Some(SchemeTrial::new(&beside, tenants, 12, present, other, divided))
+            };
+            let mut time = 0;
+            return Ok(rate(accesses, |tenant, block| {
+                time += 1;
+                let request = Request { time: Nanos(time), ..read(tenant, block) };
                 trial.iter_mut().for_each(|trial| trial.request(&request));
                 cache.on(&request, &mut plan);
-            });
+            }));
         }
         engine.reserve_ids(0, *blocks as usize);
         let ahead = accesses.iter().skip(32).map(|(_, block)| BlockId(*block));
         let mut ahead = ahead.chain(std::iter::repeat(BlockId(0)));
-        rate(accesses, |tenant, block| {
+        Ok(rate(accesses, |tenant, block| {
             if let Some(block) = ahead.next() {
                 engine.prefetch(tenant, block);
             }
             let block = BlockId(block);
             engine.access(BlockAccess { block, tenant, write: false, future: Future::None });
-        })
+        }))
     }
+}
+
+/// `hull`, every 40,000 accesses.
+fn by_curves(blocks: u32) -> Result<TrialDivision, String> {
+    let tenants = usize::from(TENANTS);
+    let made = cachewright_partition::boxed("hull", &[], tenants, Seed(1));
+    let partitioner = made.map_err(|error| error.to_string())?;
+    let needs = cachewright_partition::entry("hull").map_or(&[][..], |entry| entry.needs);
+    let of_cache = CachePolicy { name: "lru", pairs: &[], capacity_blocks: blocks, seed: Seed(2) };
+    let curves = interval_curves(needs, partitioner.curves(), of_cache, tenants);
+    let curves = curves.map_err(|error| error.to_string())?;
+    let signals = SignalNeeds { curves, steps: 0, signals: Need::signals(needs) };
+    let constants = vec![TenantConstants::default(); tenants];
+    let mut control = Control::new(partitioner, constants, blocks);
+    let quotas = control.first();
+    let division = Some(Division::new(control, signals, 40_000, 12));
+    Ok(TrialDivision { quotas, division })
 }
 
 /// Millions of accesses per second, after a quarter of them.
