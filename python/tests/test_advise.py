@@ -44,9 +44,9 @@ class Recorded:
         assert command("live", "format", self.path).status == 0
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, *options: str) -> None:
         """Start the server, and connect to it."""
-        self.server = Server(self.path)
+        self.server = Server(self.path, *options)
         line = next(one for one in self.server.lines if one.startswith("monitor: "))
         self.url = line.removeprefix("monitor: ")
         folder = self.path.parent

@@ -97,6 +97,38 @@ def test_divisions_by_response_times_are_those_of_the_server(
     assert "needs response times" in refused.err
 
 
+def test_a_recording_in_a_file_continues_from_a_cache_that_was_not_empty(
+    tmp_path: Path, command: Command
+) -> None:
+    served = Recorded(tmp_path, command)
+    served.stop()
+    text = served.path.read_text().replace('record = "kept"', 'record_keep = "10ms"')
+    served.path.write_text(text)
+    file = tmp_path / "served.parquet"
+    served.begin("--record", str(file))
+    served.load(3, 400)
+    # What is left of the first one is set aside, and its state with it.
+    served.kill()
+    served.begin("--record", str(file))
+    told = next(line for line in served.server.lines if line.startswith("recording "))
+    assert told.endswith(f"a replay of `{file}@0s` begins with it as it is")
+    before = watching.status(served.url)
+    served.load(5, 400)
+    after = watching.status(served.url)
+    served.stop()
+    shown = replayed(served, file, command, "--json")
+    assert shown.status == 0, shown.err
+    (case,) = json.loads(shown.out)["cases"]
+    for tenant, then, now in zip(case["tenants"], before.tenants, after.tenants, strict=True):
+        hits = [one.blocks.read_hits + one.blocks.write_hits for one in (then, now)]
+        assert (tenant["hits"], tenant["hits"] > 0) == (hits[1] - hits[0], True)
+    assert case["continued"]["decided_by_server"] is None, "no recording follows"
+    aside = tmp_path / "served-1.parquet"
+    assert aside.exists() == aside.with_name("served-1.parquet.state").exists()
+    if aside.exists():
+        assert replayed(served, aside, command).status == 0
+
+
 def test_a_block_is_explained_from_a_state(tmp_path: Path, command: Command) -> None:
     served = Recorded(tmp_path, command)
     served.ask(served.clients[0], WRITE, 0)

@@ -420,7 +420,7 @@ declare! {
             applies "with `record`";
         /// whether a snapshot of what decides is written beside each recording, so that a replay
         /// continues from it; it takes the memory of decisions once more
-        record_state: bool = true, ""; applies "with `record`";
+        record_state: bool = true, ""; applies "with `record` or `--record`";
         /// whether miss-ratio curves of the last hour are sampled for `/status`, even if the
         /// partitioner needs none
         curves: bool = false, "";

@@ -592,6 +592,8 @@ fn unfinished(folder: &Path) -> Vec<RecordingName> {
 struct LiveRecording {
     file: RecordFile,
     path: PathBuf,
+    /// Why what decided as it began is not beside it, if it is not.
+    without_state: Option<String>,
     /// Its early end was reported.
     reported: bool,
 }
@@ -617,16 +619,23 @@ impl LiveRecording {
         }
     }
 
-    /// Begins a file. Errors: the operating system's.
+    /// Begins a file. What decides is written beside it first, while nothing is decided. Errors:
+    /// the operating system's.
     pub fn begin(
         path: &Path,
         plan: &LivePlan,
         blocks: &BlockServer,
     ) -> Result<LiveRecording, LiveError> {
+        // One that stands there alone is of a recording that went.
+        remove_state(path).map_err(failed)?;
+        let without_state = match plan.serve.record_state {
+            true => write_state(path, plan, blocks).err(),
+            false => Some("`serve.record_state` is `false`".to_owned()),
+        };
         let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
         let divisions = plan.divisions_head(blocks.last_decision());
         let file = RecordFile::create(path, names, divisions.as_ref()).map_err(failed)?;
-        Ok(LiveRecording { file, path: path.to_owned(), reported: false })
+        Ok(LiveRecording { file, path: path.to_owned(), without_state, reported: false })
     }
 
     /// What takes the requests.
@@ -637,11 +646,15 @@ impl LiveRecording {
     /// A line for operators, where the cache holds so many blocks at the start.
     pub fn described(&self, blocks: u64) -> String {
         let path = self.path.display();
-        match blocks {
-            0 => format!("recording what is decided in {path}"),
-            _ => format!(
+        match (&self.without_state, blocks) {
+            (_, 0) => format!("recording what is decided in {path}"),
+            (None, _) => format!(
+                "recording what is decided in {path}; this cache is not empty, and a replay of \
+                 `{path}@0s` begins with it as it is"
+            ),
+            (Some(why), _) => format!(
                 "recording what is decided in {path}; a replay begins with an empty cache, and \
-                 this one is not empty"
+                 this one is not empty: {why}"
             ),
         }
     }
@@ -675,9 +688,10 @@ impl LiveRecording {
     ) -> Result<String, LiveError> {
         let (path, requests) = self.end(io, blocks)?;
         let target = free_name(&path);
-        let beside = divisions_path(&path);
-        if is_there(&beside) {
-            std::fs::rename(&beside, divisions_path(&target)).map_err(failed)?;
+        for beside in [divisions_path, state_path] {
+            if is_there(&beside(&path)) {
+                std::fs::rename(beside(&path), beside(&target)).map_err(failed)?;
+            }
         }
         std::fs::rename(&path, &target).map_err(failed)?;
         let target = target.display();
@@ -696,6 +710,13 @@ impl LiveRecording {
     }
 }
 
+/// Writes what decides beside a recording that begins. Errors: in words.
+fn write_state(path: &Path, plan: &LivePlan, blocks: &BlockServer) -> Result<(), String> {
+    let begin = StateBegin { origin_ns: blocks.last_decision().0, decided: blocks.decided().0 };
+    let state = EncodedState::of(begin, &plan.deciding()?, &*blocks.decider())?;
+    state.write(&state_path(path)).map(drop).map_err(|error| error.to_string())
+}
+
 /// `served.parquet` with a number is `served-1.parquet`.
 fn numbered(path: &Path, number: u64) -> PathBuf {
     let mut name = OsString::from(path.file_stem().unwrap_or_default());
@@ -707,9 +728,9 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Whether a recording, or divisions beside it, have this name.
+/// Whether a recording, or something beside it, has this name.
 pub(crate) fn is_taken(path: &Path) -> bool {
-    is_there(path) || is_there(&divisions_path(path))
+    [path, &divisions_path(path), &state_path(path)].into_iter().any(is_there)
 }
 
 /// The first name with a number that nothing has, also not what is still being recovered.
@@ -791,9 +812,13 @@ fn recover_orphans(targets: &[PathBuf], lines: &Sender<OperatorLine>) {
             Ok(Recovered { requests: Some(requests), .. }) => OperatorLine::info(format!(
                 "recording: {requests} requests of a server that was killed are in {path}"
             )),
-            Ok(_) => OperatorLine::info(
-                "recording: a server that was killed had kept nothing of its own",
-            ),
+            Ok(_) => {
+                // Nothing was kept for it to continue.
+                let _ = remove_state(target);
+                OperatorLine::info(
+                    "recording: a server that was killed had kept nothing of its own",
+                )
+            }
             Err(error) => OperatorLine::warning(format!("recording: {error}")),
         };
         // The server may have ended.

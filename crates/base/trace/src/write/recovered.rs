@@ -8,6 +8,7 @@
 
 use super::atomic::{abandoned, retarget};
 use crate::divisions::divisions_path;
+use crate::state::state_path;
 use crate::{Batch, Divisions, OpenOptions, TraceError, open};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,6 +39,10 @@ pub fn has_abandoned(target: &Path) -> bool {
 /// Makes what killed writers of `from` left that of `to`, another file in the same folder, with the
 /// divisions beside it: `from` can then be written anew. Errors: the operating system's.
 pub fn retarget_abandoned(from: &Path, to: &Path) -> Result<(), TraceError> {
+    if !abandoned(from).is_empty() && state_path(from).exists() {
+        let failed = |source| TraceError::Io { path: state_path(from), source };
+        fs::rename(state_path(from), state_path(to)).map_err(failed)?;
+    }
     let beside = (divisions_path(from), divisions_path(to));
     for (from, to) in [(beside.0.as_path(), beside.1.as_path()), (from, to)] {
         for (hidden, _lock) in abandoned(from) {

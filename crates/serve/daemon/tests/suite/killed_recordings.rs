@@ -2,7 +2,7 @@
 
 use crate::setup::{BLOCK, Guest, STACK, Setup, formatted, pattern};
 use cachewright_trace::{
-    Batch, Divisions, OpenOptions, Record, divisions_path, open, recover_abandoned,
+    Batch, Divisions, OpenOptions, Record, divisions_path, open, recover_abandoned, state_path,
 };
 use cachewright_types::Op;
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,9 +95,12 @@ fn a_killed_server_leaves_what_it_kept_and_the_next_takes_the_same_file_again() 
     assert!(!record.exists());
     let beside = hidden(&divisions_path(&record));
     let left = std::fs::read(&beside[0]).unwrap();
+    let state = std::fs::read(state_path(&record)).unwrap();
     let mut daemon = Daemon::start(&setup, &record);
     let line = daemon.line("recording: ");
     let first = setup.path("served-1.parquet");
+    assert!(std::fs::read(state_path(&first)).unwrap() == state, "it goes with its recording");
+    assert!(std::fs::read(state_path(&record)).unwrap() != state, "the cache is not empty now");
     assert!(line.contains(" requests of a server that was killed are in "), "{line}");
     assert!(line.trim_end().ends_with(first.to_str().unwrap()), "{line}");
     let found = requests(&first);
@@ -131,7 +134,8 @@ fn a_server_that_is_killed_before_it_kept_anything_leaves_nothing() {
     daemon.line("recording: a server that was killed had kept nothing of its own");
     daemon.end(Signal::TERM);
     assert!(record.exists() && hidden(&record).is_empty());
-    assert!(!setup.path("served-1.parquet").exists());
+    let first = setup.path("served-1.parquet");
+    assert!(!first.exists() && !state_path(&first).exists());
 }
 
 #[test]

@@ -171,8 +171,9 @@ fn a_recording_in_a_file_ends_where_another_model_decides_and_the_file_begins_an
     let line = running.next_line();
     let (first, last) = (setup.path("served-1.parquet"), setup.path("served.parquet"));
     assert!(line.contains(last.to_str().unwrap()), "{line}");
-    assert!(line.ends_with("a replay begins with an empty cache, and this one is not empty"));
+    assert!(line.ends_with("served.parquet@0s` begins with it as it is"), "{line}");
     assert!(first.exists() && !last.exists());
+    assert!(state_path(&first).exists() && state_path(&last).exists());
     // A stack by which nothing decides otherwise goes on with the recording.
     let capped = setup.stack.replacen("name = \"a\"", "name = \"a\"\nmax_iops = 5000", 1);
     assert_eq!(running.reload(&capped), "reloaded; nothing to be told");

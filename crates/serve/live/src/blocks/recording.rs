@@ -12,6 +12,7 @@ use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
 use cachewright_control::DecisionHash;
 use cachewright_trace::DivisionRow;
 use cachewright_types::Nanos;
+use std::cell::Ref;
 
 impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache
@@ -59,6 +60,11 @@ impl BlockServer {
     /// Takes no more snapshots; waits for those that are being taken.
     pub fn end_replica(&mut self) {
         self.state().decisions.end_replica();
+    }
+
+    /// What decides, to be saved while nothing is decided.
+    pub fn decider(&self) -> Ref<'_, LiveDecider> {
+        Ref::map(self.look(), |state| &state.decisions.decider)
     }
 
     /// What was decided so far, in short.
