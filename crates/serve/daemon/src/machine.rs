@@ -201,22 +201,59 @@ const LARGE_REQUEST: u64 = 64 << 10;
 const DEPTH: usize = 16;
 /// Requests under way where processor time is measured: the server never sleeps.
 const SERVED_DEPTH: usize = 32;
-/// How long each part is measured at most, so that chances even out.
-pub const MEASURED_FOR: Duration = Duration::from_secs(2);
+/// How long each part is measured, so that chances even out.
+const MEASURED_FOR: Duration = Duration::from_secs(2);
 /// Operations on devices of a write at that depth: writes share groups of the log.
 const OPERATIONS_OF_WRITE: f64 = 1.0 / 16.0;
 /// Ends of sleeps that are timed at most, and how long each sleep is where that does not matter.
 const MOST_SLEEPS: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// How long each part of a machine is measured at most; it can be interrupted.
+#[derive(Clone)]
+pub struct MeasuredSpan {
+    length: Duration,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl MeasuredSpan {
+    /// As long as chances need to even out, unless `interrupted` is set.
+    pub fn usual(interrupted: Arc<AtomicBool>) -> MeasuredSpan {
+        MeasuredSpan { length: MEASURED_FOR, interrupted }
+    }
+
+    /// The same, so long.
+    pub fn of(self, length: Duration) -> MeasuredSpan {
+        MeasuredSpan { length, ..self }
+    }
+
+    /// Whether a part that began then has been measured for long enough, or is no longer wanted.
+    fn is_over(&self, begun: Instant) -> bool {
+        begun.elapsed() >= self.length || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Errors: what was measured is cut short.
+    fn check(&self) -> Result<(), LiveError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(LiveError::Failed("interrupted; nothing of it is left".to_owned())),
+        }
+    }
+
+    /// How many sleeps are timed.
+    fn sleeps(&self) -> u32 {
+        (self.length.as_nanos() / PAUSE.as_nanos()).clamp(10, MOST_SLEEPS.into()) as u32
+    }
+}
+
 impl MachineTimes {
     /// Measures the device below `folder`, and this machine's processor, each part for so long at
     /// most; `say` gets a line for some parts. It takes some twelve times as long, and half a GiB.
     /// Errors: files cannot be made or used there, or the system does not tell how long a thread
-    /// has run.
+    /// has run; it was interrupted.
     pub fn measure(
         folder: &Path,
-        part: Duration,
+        span: &MeasuredSpan,
         say: &mut dyn FnMut(&str),
     ) -> Result<MachineTimes, LiveError> {
         let failed =
@@ -225,16 +262,20 @@ impl MachineTimes {
         let scratch = scratch.map_err(failed)?;
         say("writing two files of 256 MiB");
         for name in ["cache.img", "data.img"] {
-            write_file(&scratch.path().join(name)).map_err(failed)?;
+            write_file(&scratch.path().join(name), span).map_err(failed)?;
+            span.check()?;
         }
         say("timing reads, writes and flushes");
-        let device = measured_device(&scratch.path().join("data.img"), part)?;
+        let device = measured_device(&scratch.path().join("data.img"), span)?;
+        span.check()?;
         say("timing how a thread wakes up");
-        let (wakes, timers) = (wakes(part)?, timers(part)?);
+        let (wakes, timers) = (wakes(span)?, timers(span)?);
+        span.check()?;
         say("serving a small cache");
-        let server = CalibratedServer::start(scratch.path(), part)?;
+        let server = CalibratedServer::start(scratch.path(), span)?;
         let processor = server.processor(&device, &wakes, &timers);
         server.stop()?;
+        span.check()?;
         Ok(MachineTimes { processor: processor?, device })
     }
 
@@ -261,10 +302,13 @@ impl MachineTimes {
 }
 
 /// Makes a file without holes and without zeroes, and makes it durable.
-fn write_file(path: &Path) -> std::io::Result<()> {
+fn write_file(path: &Path, span: &MeasuredSpan) -> std::io::Result<()> {
     let mut file = std::fs::File::create_new(path)?;
     let piece = vec![0x5a; 1 << 20];
     for _ in 0..FILE_BYTES / piece.len() as u64 {
+        if span.check().is_err() {
+            return Ok(());
+        }
         file.write_all(&piece)?;
     }
     file.sync_all()
@@ -282,7 +326,7 @@ struct CommandTimes {
     path: PathBuf,
     rng: Rng,
     /// How long each kind is timed at most.
-    part: Duration,
+    span: MeasuredSpan,
 }
 
 impl CommandTimes {
@@ -326,7 +370,7 @@ impl CommandTimes {
             op(self)?;
         }
         let (begun, mut times) = (Instant::now(), Vec::new());
-        while times.len() < count && (begun.elapsed() < self.part || times.is_empty()) {
+        while times.len() < count && (!self.span.is_over(begun) || times.is_empty()) {
             times.push(op(self)?);
         }
         times.sort_unstable();
@@ -334,11 +378,11 @@ impl CommandTimes {
     }
 }
 
-fn measured_device(path: &Path, part: Duration) -> Result<MeasuredSettings, LiveError> {
+fn measured_device(path: &Path, span: &MeasuredSpan) -> Result<MeasuredSettings, LiveError> {
     let mut io = system_io()?;
     let file = io.add_file(open_file(path, FileAccess::Write)?);
     let rng = Seed(1).derive("calibrate").rng();
-    let mut commands = CommandTimes { io, file, path: path.to_owned(), rng, part };
+    let mut commands = CommandTimes { io, file, path: path.to_owned(), rng, span: span.clone() };
     let read = |bytes| {
         move |own: &mut CommandTimes| {
             let op = own.read(bytes);
@@ -361,7 +405,7 @@ fn measured_device(path: &Path, part: Duration) -> Result<MeasuredSettings, Live
     let large_reads = commands.times(400, read(LARGE))?;
     let large_writes = commands.times(400, write(LARGE))?;
     let (begun, mut ended, mut under_way) = (Instant::now(), 0, 0);
-    while begun.elapsed() < part || ended == 0 {
+    while !span.is_over(begun) || ended == 0 {
         while under_way < DEPTH {
             let op = match (ended + under_way) % 2 {
                 0 => commands.read(BLOCK),
@@ -418,16 +462,11 @@ fn mean_ns(times: &[u64]) -> f64 {
     times.iter().sum::<u64>() as f64 / times.len().max(1) as f64
 }
 
-/// How many sleeps are timed.
-fn sleeps(part: Duration) -> u32 {
-    (part.as_nanos() / PAUSE.as_nanos()).clamp(10, MOST_SLEEPS.into()) as u32
-}
-
 /// How late timers end, where nothing else happens, sorted. Errors: no input and output.
-fn timers(part: Duration) -> Result<Vec<u64>, LiveError> {
+fn timers(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
     let (mut io, mut done) = (system_io()?, Vec::new());
     let mut late = Vec::new();
-    for _ in 0..sleeps(part) {
+    for _ in 0..span.sleeps() {
         let at_ns = io.now_ns() + PAUSE.as_nanos() as u64;
         io.submit(Token(0), IoOp::Timer { at_ns });
         io.wait(&mut done);
@@ -439,13 +478,14 @@ fn timers(part: Duration) -> Result<Vec<u64>, LiveError> {
 }
 
 /// How long after an event a thread runs that sleeps, sorted. Errors: no input and output, no pipe.
-fn wakes(part: Duration) -> Result<Vec<u64>, LiveError> {
+fn wakes(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
     let failed = |error: std::io::Error| LiveError::Failed(format!("a pipe: {error}"));
     let (mut reader, mut writer) = std::io::pipe().map_err(failed)?;
     let source = Arc::new(reader.try_clone().map_err(failed)?.into());
     let (sender, sent) = channel();
+    let sleeps = span.sleeps();
     let writing = thread::spawn(move || {
-        for _ in 0..sleeps(part) {
+        for _ in 0..sleeps {
             thread::sleep(PAUSE);
             let _gone = sender.send(Instant::now());
             writer.write_all(&[1])?;
@@ -453,7 +493,7 @@ fn wakes(part: Duration) -> Result<Vec<u64>, LiveError> {
         Ok(())
     });
     let (mut io, mut done, mut late) = (system_io()?, Vec::new(), Vec::new());
-    while late.len() < sleeps(part) as usize {
+    while late.len() < sleeps as usize {
         io.submit(Token(0), IoOp::Await { source: Arc::clone(&source) });
         io.wait(&mut done);
         done.clear();
@@ -482,14 +522,14 @@ struct CalibratedServer {
     serving: ServingThread,
     address: ListenAddress,
     /// How long each kind of request is sent at most.
-    part: Duration,
+    span: MeasuredSpan,
     /// The folder of its socket: paths of sockets are short.
     _socket: tempfile::TempDir,
 }
 
 impl CalibratedServer {
     /// Starts it on the files of a folder. Errors: as of a start.
-    fn start(folder: &Path, part: Duration) -> Result<CalibratedServer, LiveError> {
+    fn start(folder: &Path, span: &MeasuredSpan) -> Result<CalibratedServer, LiveError> {
         let socket = tempfile::tempdir();
         let socket = socket.map_err(|error| LiveError::Failed(format!("a socket: {error}")))?;
         let path = socket.path().join("s.sock");
@@ -524,7 +564,7 @@ impl CalibratedServer {
                 stop,
                 serving,
                 address: ListenAddress::Unix(path),
-                part,
+                span: span.clone(),
                 _socket: socket,
             }),
             Err(_) => Err(ended(thread)),
@@ -609,9 +649,9 @@ impl CalibratedServer {
         client: &mut LoadConnection,
         mut next: impl FnMut() -> NbdCommand,
     ) -> Result<f64, LiveError> {
-        let mut send_for = |span: Duration| {
+        let mut send_for = |span: &MeasuredSpan| {
             let (begun, mut sent, mut meter) = (Instant::now(), 0_u64, ExportMeter::default());
-            while begun.elapsed() < span {
+            while !span.is_over(begun) {
                 while client.under_way() < SERVED_DEPTH {
                     send(client, next())?;
                     sent += 1;
@@ -623,10 +663,10 @@ impl CalibratedServer {
             }
             Ok(sent)
         };
-        send_for(self.part / 4).map_err(unserved)?;
+        send_for(&self.span.clone().of(self.span.length / 4)).map_err(unserved)?;
         let before = self.run_ns()?;
-        let sent = send_for(self.part).map_err(unserved)?;
-        Ok((self.run_ns()? - before) as f64 / sent as f64)
+        let sent = send_for(&self.span).map_err(unserved)?;
+        Ok((self.run_ns()? - before) as f64 / sent.max(1) as f64)
     }
 
     /// The mean response to one request after another, as the server counts it, before each of
@@ -641,7 +681,7 @@ impl CalibratedServer {
         let mut rng = Seed(3).derive("calibrate").rng();
         let (begun, mut times) = (Instant::now(), 0);
         let (count, seconds) = self.reads()?;
-        while times < MOST_SLEEPS && (begun.elapsed() < self.part || times == 0) {
+        while times < MOST_SLEEPS && (!self.span.is_over(begun) || times == 0) {
             thread::sleep(sleep.mul_f64(0.5 + rng.unit()));
             one(client, next()).map_err(unserved)?;
             times += 1;

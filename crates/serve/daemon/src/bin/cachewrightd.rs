@@ -5,7 +5,7 @@
 //! stack or a device is wrong, 3 another server has the devices now. A second signal ends it at
 //! once, and so does the first while it starts: no client has had an answer yet.
 
-use cachewright_daemon::machine::{MEASURED_FOR, MachineTimes};
+use cachewright_daemon::machine::{MachineTimes, MeasuredSpan};
 use cachewright_daemon::rehearsal::RehearsalCommand;
 use cachewright_daemon::{
     Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Severity,
@@ -195,13 +195,28 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
     }
 }
 
+/// The first SIGINT or SIGTERM sets `stop`, and the second one ends the process. Errors: the
+/// system's.
+fn stop_by_signals(stop: &Arc<AtomicBool>) -> Result<(), LiveError> {
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag set by the first.
+        let known = flag::register_conditional_shutdown(signal, 1, Arc::clone(stop))
+            .and_then(|_| flag::register(signal, Arc::clone(stop)));
+        known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
+    }
+    Ok(())
+}
+
 fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
         Task::Rehearse(command) => command.run(&mut say)?,
         Task::Calibrate(folder) => {
             let said = &mut |part: &str| eprintln!("{part}");
-            let times = MachineTimes::measure(&folder, MEASURED_FOR, said)?;
+            let interrupted = Arc::new(AtomicBool::new(false));
+            stop_by_signals(&interrupted)?;
+            let span = MeasuredSpan::usual(interrupted);
+            let times = MachineTimes::measure(&folder, &span, said)?;
             print!("{}", times.text());
         }
         Task::Serve { stack, settings, record, log, accepted } => {
@@ -226,12 +241,10 @@ fn serve(
     let stop = Arc::new(AtomicBool::new(false));
     let starting = Arc::new(AtomicBool::new(true));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag set by the first.
-        let known = flag::register_conditional_shutdown(signal, 0, Arc::clone(&starting))
-            .and_then(|_| flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop)))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)));
+        let known = flag::register_conditional_shutdown(signal, 0, Arc::clone(&starting));
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
+    stop_by_signals(&stop)?;
     let server = Server::start(&first, record)?;
     starting.store(false, Ordering::Relaxed);
     let tell = |line: &str| log.say(&OperatorLine::info(line));

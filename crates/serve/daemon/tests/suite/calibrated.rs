@@ -2,12 +2,14 @@
 
 use crate::setup::{STACK, Setup, formatted, set};
 use cachewright_daemon::LiveError;
-use cachewright_daemon::machine::MachineTimes;
+use cachewright_daemon::machine::{MachineTimes, MeasuredSpan};
 use cachewright_daemon::offline::Calibration;
 use cachewright_daemon::offline::calibrate;
 use cachewright_daemon::rehearsal::RehearsalCommand;
 use cachewright_result::live::LiveCalibrateAnswer;
 use cachewright_types::parse_duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const FILES: [&str; 4] = ["one.img", "two.img", "a.img", "b.img"];
@@ -74,9 +76,9 @@ fn devices_in_use_or_without_a_block_are_refused() {
 fn the_times_of_a_machine_are_a_file_that_rehearsals_take() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = Vec::new();
-    let part = Duration::from_millis(20);
+    let span = MeasuredSpan::usual(Arc::default()).of(Duration::from_millis(20));
     let measured =
-        MachineTimes::measure(folder.path(), part, &mut |part| parts.push(part.to_owned()));
+        MachineTimes::measure(folder.path(), &span, &mut |part| parts.push(part.to_owned()));
     let text = measured.unwrap().text();
     assert_eq!((parts.len(), std::fs::read_dir(folder.path()).unwrap().count()), (4, 0));
     let file = folder.path().join("machine.toml");
@@ -94,6 +96,24 @@ fn the_times_of_a_machine_are_a_file_that_rehearsals_take() {
     let error = RehearsalCommand::read(&words).unwrap_err().to_string();
     let expected = "machine.toml: found no table `[processor]`, expected a file of `cachewrightd";
     assert!(error.contains(expected), "{error}");
-    let nowhere = MachineTimes::measure(&folder.path().join("no"), part, &mut |_| {});
+    let nowhere = MachineTimes::measure(&folder.path().join("no"), &span, &mut |_| {});
     assert!(nowhere.unwrap_err().to_string().contains("no: No such file or directory"));
+}
+
+/// Whenever it is interrupted, its files go.
+#[test]
+fn an_interrupted_calibration_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for last in 1..=4 {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let span = MeasuredSpan::usual(Arc::clone(&interrupted)).of(Duration::from_millis(20));
+        let mut parts = 0;
+        let measured = MachineTimes::measure(folder.path(), &span, &mut |_| {
+            parts += 1;
+            interrupted.store(parts == last, Ordering::Relaxed);
+        });
+        let error = measured.unwrap_err().to_string();
+        assert_eq!((error.as_str(), parts), ("interrupted; nothing of it is left", last));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
