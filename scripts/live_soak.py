@@ -3,11 +3,13 @@
 
 For: `make live-soak`, or `scripts/live_soak.py [--rounds N] [--seed S] [--server PATH] [--folder
 DIR]`. A round is some batches of requests to random exports, and one change: a tenant comes or
-goes, a volume grows, caps, bounds, weights or the size of the cache change by a reload. Now and
+goes, a volume grows, caps, bounds, weights, the size of the cache, the policy, the partitioner or
+what is on trial change by a reload. What decides is saved beside a recording each second. Now and
 then the server is stopped in order, or killed and started again. All that is read is compared with
 what was written: after a kill each block holds its last flushed content or later content. Prints a
 row for each life of the server, and fails if content is wrong, a check of the devices finds
-something, or memory grows. Must never know: how the server works. Units: bytes, blocks.
+something, what is saved differs from what decides, or memory grows. Must never know: how the server
+works. Units: bytes, blocks.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +44,7 @@ NAMES = ("a", "b", "c", "d")
 STACK = """
 [cache]
 capacity = "{capacity}MiB"
-policy = "s3-fifo"
+policy = "{policy}"
 partition = "{partition}"
 
 [replay]
@@ -55,7 +58,19 @@ segment = "512KiB"
 dirty_high = {dirty_high}
 memory = "{memory}"
 latency_target = "20ms"
+record = "kept"
+record_span = "1s"
+record_files = 4
+{trial}
 """
+# What a server says when the second cache, which is saved beside recordings, is not as its own.
+FAULT = "a fault of the server"
+TRIALS = (
+    "",
+    'trial = "arc"',
+    'trial_partition = "hull"',
+    'trial = "sieve"\ntrial_partition = "shared"',
+)
 TENANT = """
 [[tenant]]
 name = "{name}"
@@ -145,7 +160,9 @@ class Soak:
         self.stack = folder / "stack.toml"
         self.values = {
             "capacity": 12,
+            "policy": "s3-fifo",
             "partition": "static",
+            "trial": "",
             "dirty_high": 0.6,
             "memory": "1MiB",
         }
@@ -182,18 +199,17 @@ class Soak:
     def start(self) -> None:
         """Start the server and connect."""
         self.log = (self.folder / "server.log").open("a")
+        begin = self.log.tell()
         command = [str(self.server), str(self.stack)]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdout=pipe, stderr=self.log, text=True)
-        assert self.process.stdout is not None
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         lines: list[str] = []
         while not any(line.startswith("cache: ") for line in lines):
-            line = self.process.stdout.readline()
-            if not line:
+            if self.process.poll() is not None:
                 raise SystemExit(f"the server has ended; see {self.log.name}")
-            lines.append(line)
-        # What it says later is not read: a pipe that is closed is no reason to stop.
-        self.process.stdout.close()
+            time.sleep(0.01)
+            with Path(self.log.name).open() as said:
+                said.seek(begin)
+                lines = said.readlines()
         monitor = next(line for line in lines if line.startswith("monitor: "))
         self.monitor = monitor.removeprefix("monitor: ").strip()
         self.clients = {name: self.connect(name) for name in sorted(self.served)}
@@ -219,6 +235,8 @@ class Soak:
         self.log.close()
         if status not in (0, -signal.SIGKILL):
             raise SystemExit(f"the server ended with status {status}; see {self.log.name}")
+        if FAULT in Path(self.log.name).read_text():
+            raise SystemExit(f"what is saved differs from what decides; see {self.log.name}")
         if not serving.check_devices(self.stack).sound:
             raise SystemExit(f"the devices are damaged; see `cachewright live check {self.stack}`")
 
@@ -319,6 +337,8 @@ class Soak:
             self.weights[name] = self.random.randint(1, 4)
             self.values["capacity"] = self.random.randint(6, 16)
             self.values["partition"] = self.random.choice(("static", "hull", "equal"))
+            self.values["policy"] = self.random.choice(("s3-fifo", "lru", "arc"))
+            self.values["trial"] = self.random.choice(TRIALS)
             self.values["dirty_high"] = self.random.choice((0.3, 0.6, 1.0))
             self.values["memory"] = self.random.choice(("0MiB", "1MiB", "3MiB"))
             self.reload()
