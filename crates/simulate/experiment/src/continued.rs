@@ -178,16 +178,15 @@ impl ResolvedCase<'_> {
         decider.go_on_from(&state.state, decided).map_err(refused)?;
         let tenants = self.spec.tenants.len();
         let mut replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
+        if state.decided.is_some() {
+            replay = replay.compared_with(self.next_begin()?);
+        }
         if let Some(divisions) = self.divisions_of_server(state)? {
             replay = replay.with_divisions(divisions);
         }
         let cuts = self.with_warmup(Cuts::new(self.recording, 0, self.spec.replay.windows));
         let mut workload = record::open(&self.spec)?;
-        let mut found = replay.replay(&mut workload, &cuts, progress)?;
-        if let Some(continued) = found.continued.as_mut().filter(|_| state.decided.is_some()) {
-            continued.by_server = self.decided_by(continued.last)?;
-        }
-        Ok(found)
+        Ok(replay.replay(&mut workload, &cuts, progress)?)
     }
 
     /// The divisions beside the recording, on the server's clock, where the partitioner divides by
@@ -221,10 +220,9 @@ impl ResolvedCase<'_> {
         Ok(Some(rows.into_iter().map(on_clock).collect()))
     }
 
-    /// What the server had decided by the time of its last decision in this recording: the state
-    /// beside the next one says it. Nothing where there is none, or the recording ended early.
-    /// Errors: a file that cannot be read.
-    fn decided_by(&self, last: Nanos) -> Result<Option<u64>, ExperimentError> {
+    /// Where the server stood as its next recording began: the state beside that says it. Nothing
+    /// where there is none. Errors: a file that cannot be read.
+    fn next_begin(&self) -> Result<Option<StateBegin>, ExperimentError> {
         let path = &self.spec.tenants[0].path;
         let name = path.file_name().and_then(|name| RecordingName::parse(name.to_str()?));
         let (Some(name), Some(folder)) = (name, path.parent()) else { return Ok(None) };
@@ -234,9 +232,7 @@ impl ResolvedCase<'_> {
         if !beside.is_file() {
             return Ok(None);
         }
-        let begin = StateBegin::of_file(&beside)?;
-        let is_next = |begin: &StateBegin| begin.origin_ns == last.0;
-        Ok(begin.filter(is_next).map(|begin| begin.decided))
+        Ok(StateBegin::of_file(&beside)?)
     }
 
     /// Errors: a key that decides has another value than in the server's stack.

@@ -11,8 +11,8 @@ use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
 use cachewright_control::{Division, RequestDecider};
 use cachewright_policy::Policy;
-use cachewright_trace::DivisionRow;
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
+use cachewright_trace::{DivisionRow, StateBegin};
 use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ pub struct ContinuedReplay<P> {
     /// Divisions of the server from then on, on its clock, where the partitioner cannot make them
     /// again.
     divisions: Option<VecDeque<DivisionRow>>,
+    /// Where the server stood as its next recording began, if that is known.
+    next: Option<StateBegin>,
     origin: Nanos,
     tenants: usize,
     plan: Plan,
@@ -42,6 +44,7 @@ impl<P: Policy> ContinuedReplay<P> {
         let mut replay = ContinuedReplay {
             decider,
             divisions: None,
+            next: None,
             origin,
             tenants,
             plan: Plan::default(),
@@ -58,6 +61,13 @@ impl<P: Policy> ContinuedReplay<P> {
     pub fn with_divisions(mut self, divisions: VecDeque<DivisionRow>) -> ContinuedReplay<P> {
         self.decider.division = None;
         self.divisions = Some(divisions);
+        self
+    }
+
+    /// Compares what is decided by the end with where the server stood then, as its `next`
+    /// recording began; a recording that ended before that is not compared.
+    pub fn compared_with(mut self, next: Option<StateBegin>) -> ContinuedReplay<P> {
+        self.next = next;
         self
     }
 
@@ -102,7 +112,9 @@ impl<P: Policy> ContinuedReplay<P> {
         let control = self.decider.division.as_ref().map(Division::control);
         let found = LaneResult::new(engine, self.tenants, self.rows, control).since(&self.before);
         let decided = self.decider.decided().0;
-        Ok(LaneResult { continued: Some(Continued { decided, by_server: None, last }), ..found })
+        let next = self.next.filter(|next| next.origin_ns == last.0);
+        let by_server = next.map(|next| next.decided);
+        Ok(LaneResult { continued: Some(Continued { decided, by_server }), ..found })
     }
 
     fn request(&mut self, request: &Request) {

@@ -70,8 +70,6 @@ pub struct Continued {
     pub decided: u64,
     /// The server's own at that moment, where it is known.
     pub by_server: Option<u64>,
-    /// The time of the last decision on the server's clock.
-    pub last: cachewright_types::Nanos,
 }
 
 impl LaneResult {
