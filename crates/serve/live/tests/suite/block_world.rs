@@ -29,13 +29,46 @@ pub const TENANTS: u16 = 2;
 /// The eight highest bits of the tokens of looks at holes: not those of the server.
 const LOOKS: u64 = 3 << 56;
 
+/// What may be read of a version of a sector.
+#[derive(Clone, Debug)]
+enum Values {
+    One(u64),
+    /// Behind a trim of this number: all that the sector ever had before it, zeroes, and what a
+    /// device gives for a range that was discarded. No copy: a sector has had thousands.
+    EverBefore(u64),
+    /// Where some versions became one.
+    Some(BTreeSet<u64>),
+}
+
+impl Values {
+    /// Whether this may be read, of a sector that ever had such values.
+    fn contains(&self, ever: &BTreeSet<u64>, value: u64) -> bool {
+        match self {
+            Values::One(one) => *one == value,
+            Values::EverBefore(trim) => {
+                value == 0 || value == DISCARDED || value < *trim && ever.contains(&value)
+            }
+            Values::Some(some) => some.contains(&value),
+        }
+    }
+
+    /// All that may be read.
+    fn all(&self, ever: &BTreeSet<u64>) -> BTreeSet<u64> {
+        match self {
+            Values::One(one) => BTreeSet::from([*one]),
+            Values::EverBefore(trim) => ever.range(..trim).copied().chain([0, DISCARDED]).collect(),
+            Values::Some(some) => some.clone(),
+        }
+    }
+}
+
 /// A version of a sector.
 #[derive(Clone, Debug)]
 struct Version {
     /// The request that made it.
     by: u64,
     /// What may be read: one value, or many after a trim.
-    values: BTreeSet<u64>,
+    values: Values,
     /// The request failed: older versions may be there as well.
     failed: bool,
     /// Zeroes, which a kill may undo before a flush.
@@ -48,8 +81,28 @@ struct Sector {
     versions: Vec<Version>,
     /// The place of the one that is durable for sure.
     durable: usize,
-    /// All values that it ever had.
+    /// All values that were ever written to it: numbers of requests, and zeroes.
     ever: BTreeSet<u64>,
+}
+
+impl Sector {
+    /// A sector that holds a value for sure.
+    fn of(value: u64) -> Sector {
+        let mut sector = Sector { versions: Vec::new(), durable: 0, ever: BTreeSet::from([value]) };
+        sector.hold(Values::One(value));
+        sector
+    }
+
+    /// It has one version now, which is durable.
+    fn hold(&mut self, values: Values) {
+        self.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
+        self.durable = 0;
+    }
+
+    /// Whether one of the versions from `first` on may be read so.
+    fn may_be(&self, first: usize, value: u64) -> bool {
+        self.versions[first..].iter().any(|one| one.values.contains(&self.ever, value))
+    }
 }
 
 /// A request that is not answered.
@@ -119,10 +172,7 @@ impl World {
         let (volumes, more) = setting.backings;
         for tenant in 0..volumes {
             for sector in 0..(setting.blocks + more) * BLOCK / SECTOR {
-                let values = BTreeSet::from([0]);
-                let versions =
-                    vec![Version { by: 0, values: values.clone(), failed: false, zeroed: false }];
-                sectors.insert((tenant, sector), Sector { versions, durable: 0, ever: values });
+                sectors.insert((tenant, sector), Sector::of(0));
             }
         }
         World {
@@ -164,14 +214,14 @@ impl World {
         for sector in sectors.clone() {
             let known = self.sectors.get_mut(&(tenant, sector)).unwrap();
             let values = match op {
-                BlockOp::Write => BTreeSet::from([tag]),
-                BlockOp::Zero | BlockOp::Provision => BTreeSet::from([0]),
-                BlockOp::Trim if whole.contains(&sector) => {
-                    known.ever.iter().copied().chain([0, DISCARDED]).collect()
-                }
+                BlockOp::Write => Values::One(tag),
+                BlockOp::Zero | BlockOp::Provision => Values::One(0),
+                BlockOp::Trim if whole.contains(&sector) => Values::EverBefore(tag),
                 _ => continue,
             };
-            known.ever.extend(&values);
+            if let Values::One(value) = values {
+                known.ever.insert(value);
+            }
             let zeroed = matches!(op, BlockOp::Zero | BlockOp::Provision);
             known.versions.push(Version { by: tag, values, failed: false, zeroed });
         }
@@ -333,12 +383,12 @@ impl World {
         let (open, may_fail) = (&self.open, self.may_fail);
         let sure = |one: &Version| !(one.failed || may_fail && open.contains_key(&one.by));
         let seen = |one: &Version| one.by < tag && !unseen.contains(&one.by);
-        let before = known.versions.iter().rposition(|one| seen(one) && sure(one));
-        let allowed = &known.versions[before.unwrap()..];
+        let before = known.versions.iter().rposition(|one| seen(one) && sure(one)).unwrap();
         assert!(
-            allowed.iter().any(|version| version.values.contains(&found)),
-            "{}: request {tag} read {found} in sector {sector} of {tenant}, allowed {allowed:?}",
+            known.may_be(before, found),
+            "{}: request {tag} read {found} in sector {sector} of {tenant}, allowed {:?}",
             self.context,
+            &known.versions[before..],
         );
     }
 
@@ -404,7 +454,7 @@ impl World {
                 let known = self.sectors.get_mut(place).unwrap();
                 known.versions.push(Version {
                     by,
-                    values: [*value].into(),
+                    values: Values::One(*value),
                     failed: false,
                     zeroed: false,
                 });
@@ -505,10 +555,9 @@ impl World {
                 continue;
             }
             unread += 1;
-            let left = known.versions.drain(known.durable..);
-            let values = left.flat_map(|version| version.values).collect();
-            known.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
-            known.durable = 0;
+            let left = known.versions[known.durable..].iter();
+            let values = left.flat_map(|version| version.values.all(&known.ever)).collect();
+            known.hold(Values::Some(values));
         }
         self.go_on_with(found);
         Some(unread)
@@ -556,7 +605,7 @@ impl World {
         read.all(|(sector, bytes)| {
             let known = &self.sectors[&(tenant, sector)];
             let value = value_of(bytes, &self.context);
-            known.versions[known.durable..].iter().any(|one| one.values.contains(&value))
+            known.may_be(known.durable, value)
         })
     }
 
@@ -697,10 +746,8 @@ impl World {
     fn hold(&mut self, found: Found) {
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
-            let values = BTreeSet::from([value]);
             known.ever.insert(value);
-            known.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
-            known.durable = 0;
+            known.hold(Values::One(value));
         }
     }
 
@@ -710,7 +757,7 @@ impl World {
         for (place, value) in found {
             let known = &self.sectors[place];
             assert!(
-                known.versions[known.durable..].iter().any(|one| one.values.contains(value)),
+                known.may_be(known.durable, *value),
                 "{}: {place:?} holds {value}, {} of {:?} is durable",
                 self.context,
                 known.durable,
@@ -728,7 +775,7 @@ impl World {
             let answered = known.versions.iter().rposition(is_answered);
             let from = answered.unwrap_or_default().max(known.durable);
             assert!(
-                known.versions[from..].iter().any(|one| one.values.contains(value)),
+                known.may_be(from, *value),
                 "{}: {place:?} holds {value}, {from} of {:?} was answered",
                 self.context,
                 known.versions
