@@ -15,7 +15,6 @@ use cachewright_snapshot::saved;
 use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// What decides in a server.
 pub type LiveDecider = RequestDecider<Box<dyn Policy>>;
@@ -30,9 +29,6 @@ pub type SavesDecider = Box<dyn FnOnce(Result<&LiveDecider, String>) + Send>;
 const BATCH_STEPS: usize = 1024;
 /// Batches that may wait for the replica, as while it saves: two million steps, 84 MB.
 const WAITING_BATCHES: usize = 2048;
-/// Empty batches that wait to be filled again: freed on the other thread, their memory would keep
-/// the server waiting for the allocator.
-const EMPTY_BATCHES: usize = 256;
 const _: () = assert!(size_of::<DeciderStep>() <= 40, "what is rare is boxed");
 
 /// A step that changes what decides, or what it measures.
@@ -175,8 +171,6 @@ pub(super) struct DeciderReplica {
     worker: Worker<ReplicaItem, ()>,
     /// Steps that are not handed on yet.
     steps: Vec<DeciderStep>,
-    /// Batches whose steps were taken.
-    emptied: Receiver<Vec<DeciderStep>>,
 }
 
 impl DeciderReplica {
@@ -185,11 +179,10 @@ impl DeciderReplica {
     pub fn begin(decider: &LiveDecider, mut empty: LiveDecider) -> Result<DeciderReplica, String> {
         let snapshot = saved(decider).map_err(|error| error.to_string())?;
         empty.go_on_from(&snapshot, decider.decided())?;
-        let (empties, emptied) = sync_channel(EMPTY_BATCHES);
-        let follow = move |items| follow(empty, items, &empties);
+        let follow = move |items| follow(empty, items);
         let worker = Worker::spawn("replica", WAITING_BATCHES, follow);
         let worker = worker.map_err(|error| format!("a thread for it: {error}"))?;
-        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS), emptied })
+        Ok(DeciderReplica { worker, steps: Vec::with_capacity(BATCH_STEPS) })
     }
 
     /// The server has taken a step. False if the replica is lost: it is too far behind, or has
@@ -211,28 +204,21 @@ impl DeciderReplica {
     }
 
     fn hand_on(&mut self) -> bool {
-        let next = self.emptied.try_recv();
-        let next = next.unwrap_or_else(|_| Vec::with_capacity(BATCH_STEPS));
+        let next = Vec::with_capacity(BATCH_STEPS);
         let steps = std::mem::replace(&mut self.steps, next);
         self.worker.queue().offer(ReplicaItem::Steps(steps)).is_ok()
     }
 }
 
 /// What the thread does: it ends when it differs, so that nothing more is handed to it.
-fn follow(
-    mut decider: LiveDecider,
-    items: Items<ReplicaItem>,
-    empties: &SyncSender<Vec<DeciderStep>>,
-) {
+fn follow(mut decider: LiveDecider, items: Items<ReplicaItem>) {
     // It may be behind the server, which must not wait for a processor.
     run_behind_others();
     let mut plan = Plan::default();
     for item in items {
         match item {
-            ReplicaItem::Steps(mut steps) => {
-                steps.drain(..).for_each(|step| step.carry_out(&mut decider, &mut plan));
-                // Those beyond are freed: it was behind.
-                let _ = empties.try_send(steps);
+            ReplicaItem::Steps(steps) => {
+                steps.into_iter().for_each(|step| step.carry_out(&mut decider, &mut plan));
             }
             ReplicaItem::Save(expected, saves) => {
                 let found = Standing::of(&decider);
