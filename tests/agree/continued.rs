@@ -10,7 +10,7 @@ use cachewright_experiment::{ExperimentError, RunOptions, run};
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
-use cachewright_trace::{EncodedState, StateBegin, state_path};
+use cachewright_trace::{EncodedState, state_path};
 use cachewright_types::measure::Counts;
 use cachewright_types::{Nanos, Seed};
 use serde_json::Value;
@@ -31,7 +31,7 @@ const NAMES: [&str; 2] = ["2026-11-25T14-00-00.000Z.parquet", "2026-11-25T15-00-
 /// Writes what decides in a server, as its replica has it, beside a recording of this name.
 fn write_state(server: &mut BlockServer, plan: &LivePlan, trace: &Path) {
     let (sender, saved) = channel();
-    let begin = StateBegin { origin_ns: server.last_decision().0, decided: server.decided().0 };
+    let begin = server.state_begin();
     let settings = plan.deciding().unwrap();
     assert!(server.save_decider(move |decider| {
         sender.send(EncodedState::of(begin, &settings, decider.unwrap()).unwrap()).unwrap();

@@ -20,7 +20,7 @@ use cachewright_live::io::Io;
 use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_live::record::{RecordFile, RecordPart, RecordSink, RecordStop, RecordingFiles};
 use cachewright_trace::{
-    DivisionsHead, EncodedState, RecordingName, Recovered, StateBegin, TraceError, divisions_path,
+    DivisionsHead, EncodedState, RecordingName, Recovered, TraceError, divisions_path,
     has_abandoned, recordings_in, recover_abandoned, remove_divisions, remove_state,
     retarget_abandoned, state_path,
 };
@@ -197,7 +197,7 @@ impl Recordings {
             Ok(settings) => settings,
             Err(why) => return tell(why),
         };
-        let begin = StateBegin { origin_ns: blocks.last_decision().0, decided: blocks.decided().0 };
+        let begin = blocks.state_begin();
         let (queue, tell_later) = (self.writer.worker.queue(), tell.clone());
         let saves = move |decider: Result<&LiveDecider, String>| {
             // Compressed here, so that the thread that writes is not kept from the recording.
@@ -647,7 +647,10 @@ impl LiveRecording {
     pub fn described(&self, blocks: u64) -> String {
         let path = self.path.display();
         match (&self.without_state, blocks) {
-            (_, 0) => format!("recording what is decided in {path}"),
+            (None, 0) => format!("recording what is decided in {path}"),
+            (Some(why), 0) => {
+                format!("recording what is decided in {path}, without a state beside it: {why}")
+            }
             (None, _) => format!(
                 "recording what is decided in {path}; this cache is not empty, and a replay of \
                  `{path}@0s` begins with it as it is"
@@ -712,8 +715,7 @@ impl LiveRecording {
 
 /// Writes what decides beside a recording that begins. Errors: in words.
 fn write_state(path: &Path, plan: &LivePlan, blocks: &BlockServer) -> Result<(), String> {
-    let begin = StateBegin { origin_ns: blocks.last_decision().0, decided: blocks.decided().0 };
-    let state = EncodedState::of(begin, &plan.deciding()?, &*blocks.decider())?;
+    let state = EncodedState::of(blocks.state_begin(), &plan.deciding()?, &*blocks.decider())?;
     state.write(&state_path(path)).map(drop).map_err(|error| error.to_string())
 }
 

@@ -37,7 +37,8 @@ pub fn has_abandoned(target: &Path) -> bool {
 }
 
 /// Makes what killed writers of `from` left that of `to`, another file in the same folder, with the
-/// divisions beside it: `from` can then be written anew. Errors: the operating system's.
+/// divisions and the state beside it: `from` can then be written anew. Errors: the operating
+/// system's.
 pub fn retarget_abandoned(from: &Path, to: &Path) -> Result<(), TraceError> {
     if !abandoned(from).is_empty() && state_path(from).exists() {
         let failed = |source| TraceError::Io { path: state_path(from), source };

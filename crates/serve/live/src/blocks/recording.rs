@@ -10,7 +10,7 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
 use cachewright_control::DecisionHash;
-use cachewright_trace::DivisionRow;
+use cachewright_trace::{DivisionRow, StateBegin};
 use cachewright_types::Nanos;
 use std::cell::Ref;
 
@@ -67,9 +67,10 @@ impl BlockServer {
         Ref::map(self.look(), |state| &state.decisions.decider)
     }
 
-    /// What was decided so far, in short.
-    pub fn decided(&self) -> DecisionHash {
-        self.look().decisions.decided()
+    /// Where the server stands after the last decision, as a recording that begins there says it.
+    pub fn state_begin(&self) -> StateBegin {
+        let DecisionHash(decided) = self.look().decisions.decided();
+        StateBegin { origin_ns: self.last_decision().0, decided }
     }
 
     /// The time of the last decision, at which a recording that begins now has its time 0.
