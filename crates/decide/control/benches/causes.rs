@@ -16,9 +16,8 @@
 use cachewright_cache::{BlockAccess, Cache, Engine, Plan, Quotas, WriteMode};
 use cachewright_control::{
     CachePolicy, Control, Division, MakePolicy, SchemeTrial, SignalNeeds, TrialDivision,
-    interval_curves,
 };
-use cachewright_partition::{Need, TenantConstants};
+use cachewright_partition::TenantConstants;
 use cachewright_policy::s3_fifo::S3Fifo;
 use cachewright_policy::{Future, Policy, PolicyVisitor, Registered, visit};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
@@ -263,9 +262,8 @@ fn by_curves(blocks: u32) -> Result<TrialDivision, String> {
     let partitioner = made.map_err(|error| error.to_string())?;
     let needs = cachewright_partition::entry("hull").map_or(&[][..], |entry| entry.needs);
     let of_cache = CachePolicy { name: "lru", pairs: &[], capacity_blocks: blocks, seed: Seed(2) };
-    let curves = interval_curves(needs, partitioner.curves(), of_cache, tenants);
-    let curves = curves.map_err(|error| error.to_string())?;
-    let signals = SignalNeeds { curves, steps: 0, signals: Need::signals(needs) };
+    let signals = SignalNeeds::of(&*partitioner, needs, of_cache, tenants);
+    let signals = signals.map_err(|error| error.to_string())?;
     let constants = vec![TenantConstants::default(); tenants];
     let mut control = Control::new(partitioner, constants, blocks);
     let quotas = control.first();

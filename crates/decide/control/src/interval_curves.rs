@@ -6,10 +6,11 @@
 //! (Waldspurger et al., ATC'17) at a rate that leaves 8,192 sampled blocks or more. The number of
 //! blocks of an interval is not known before it ends, so that of the cache stands for it.
 
+use crate::meters::SignalNeeds;
 use cachewright_curve::ShardsSizeSettings;
 use cachewright_curve::windows::Method;
 use cachewright_curve::{CurveError, CurveSet, MiniSettings, PolicyCurves};
-use cachewright_partition::{CurveKind, Need};
+use cachewright_partition::{CurveKind, Need, Partitioner};
 use cachewright_types::{Seed, Value};
 
 /// Sizes at which a policy is simulated.
@@ -45,6 +46,20 @@ pub fn interval_curves(
         return simulated_curves(policy, &distinct, seed).map(Some);
     }
     Ok(Some(CurveSet::new(tenants, &Method::ShardsSize(ShardsSizeSettings::default()), seed)))
+}
+
+impl SignalNeeds {
+    /// All that a partitioner of these needs divides by, of so many tenants in a cache of `policy`.
+    /// Errors: as of [`interval_curves`].
+    pub fn of(
+        partitioner: &dyn Partitioner,
+        needs: &[Need],
+        policy: CachePolicy<'_>,
+        tenants: usize,
+    ) -> Result<SignalNeeds, CurveError> {
+        let curves = interval_curves(needs, partitioner.curves(), policy, tenants)?;
+        Ok(SignalNeeds { curves, steps: partitioner.steps(), signals: Need::signals(needs) })
+    }
 }
 
 /// Miniature simulations of a policy for tenants of so many distinct blocks. Errors: the policy

@@ -25,4 +25,4 @@ pub use hour_curves::{HourlyCurves, KeptCurve, KeptPoint};
 pub use interval_curves::{CachePolicy, head_curves, interval_curves};
 pub use meters::{AnswerTimes, BlockUse, RequestMeter, SignalMeter, SignalNeeds};
 pub use tenancy::{ChannelTenancy, Presence, PresenceState};
-pub use trial::{MakePolicy, SchemeTrial, TrialCounts, TrialDivision};
+pub use trial::{MakePolicy, SchemeTrial, TrialCounts, TrialDivision, TriedTenant};

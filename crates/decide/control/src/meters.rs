@@ -429,6 +429,27 @@ mod tests {
         assert_eq!(meter.end_interval().steps, [[StepCounts::default(), one]]);
     }
 
+    /// A meter that begins late: what comes is of its interval, and of the step under way.
+    #[test]
+    fn a_later_interval_is_the_first_that_is_measured() {
+        let needs = SignalNeeds { steps: 2, signals: PRICES, ..SignalNeeds::default() };
+        let mut meter = needs.meter(1, 10).expect("needed");
+        meter.begin_at(7);
+        let mut interval_of = |requests: &[u64]| {
+            for time_ns in requests {
+                meter.reach(*time_ns);
+                let block = BlockName::Keyed(BlockKey(1));
+                meter.access(BlockUse { tenant: TENANT, block, write: false, bytes: 8 });
+                let times = AnswerTimes { finish_ns: time_ns + 1, response_ns: 1, behind_ns: 0 };
+                meter.answered(TENANT, Op::Read, times);
+            }
+            let Signals { steps, prices, .. } = meter.end_interval();
+            ([0, 1].map(|step| steps[0][step].requests), prices[0].read_hits.count)
+        };
+        assert_eq!(interval_of(&[71, 73, 76]), ([2, 1], 3));
+        assert_eq!(interval_of(&[84]), ([1, 0], 1));
+    }
+
     #[test]
     fn nothing_needed_is_no_meter() {
         assert!(SignalNeeds::default().meter(2, 10).is_none());

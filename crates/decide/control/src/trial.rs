@@ -13,13 +13,14 @@ use cachewright_cache::index::BlockAddress;
 use cachewright_cache::{Cache, Engine, Plan, Quotas};
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Op, Request, TenantId, block_numbers};
+use std::iter::Sum;
 
 /// Blocks of a cache in miniature, at least, unless the cache has fewer.
 const LEAST_BLOCKS: u32 = 1024;
 /// The log2 of how many blocks stand for one at most: a sample of about 1 %.
 const MOST_SAMPLE_BITS: u32 = 7;
 
-/// Accesses of a tenant to the sampled blocks, and what each cache in miniature has hit of them.
+/// Accesses to the sampled blocks, and what each cache in miniature has hit of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrialCounts {
     /// Reads and writes of sampled blocks.
@@ -28,9 +29,26 @@ pub struct TrialCounts {
     pub present_hits: u64,
     /// Those that are hit by what is on trial.
     pub trial_hits: u64,
-    /// Blocks of the tenant's pool in the cache, and by what is on trial; both of the whole cache.
+}
+
+impl Sum for TrialCounts {
+    fn sum<I: Iterator<Item = TrialCounts>>(counts: I) -> TrialCounts {
+        counts.fold(TrialCounts::default(), |sum, one| TrialCounts {
+            accesses: sum.accesses + one.accesses,
+            present_hits: sum.present_hits + one.present_hits,
+            trial_hits: sum.trial_hits + one.trial_hits,
+        })
+    }
+}
+
+/// What a trial has found of a tenant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TriedTenant {
+    /// Since the beginning.
+    pub counts: TrialCounts,
+    /// Blocks that it has now, or the pool that it shares, of the whole cache.
     pub present_quota: u64,
-    /// See `present_quota`.
+    /// Those that it would have.
     pub trial_quota: u64,
 }
 
@@ -137,7 +155,7 @@ impl SchemeTrial {
         self.deciders[1].division.as_ref().is_some_and(Division::is_priced)
     }
 
-    /// Measures as many answers as blocks are looked at.
+    /// Measures one of as many answers as blocks of which one is looked at.
     pub fn answered(&mut self, tenant: TenantId, op: Op, times: AnswerTimes) {
         self.unmeasured += 1;
         if self.unmeasured < self.sampled_of() {
@@ -157,21 +175,25 @@ impl SchemeTrial {
         }
     }
 
-    /// What was counted of each tenant since the beginning.
-    pub fn counts(&self) -> Vec<TrialCounts> {
+    /// What was counted since the beginning.
+    pub fn counts(&self) -> TrialCounts {
+        self.of_tenants().map(|tenant| tenant.counts).sum()
+    }
+
+    /// What was found of each tenant, in their order.
+    pub fn of_tenants(&self) -> impl Iterator<Item = TriedTenant> + '_ {
         let [present, other] = self.deciders.each_ref().map(|decider| decider.cache.engine());
-        let of_tenant = |tenant: usize| {
+        (0..self.tenants).map(move |tenant| {
             let tenant = TenantId(tenant as u16);
             let quota = |engine: &Engine<_>| u64::from(engine.quota(tenant)) << self.sample_bits;
-            TrialCounts {
+            let counts = TrialCounts {
                 accesses: present.counts(tenant).accesses(),
                 present_hits: present.counts(tenant).hits(),
                 trial_hits: other.counts(tenant).hits(),
-                present_quota: quota(present),
-                trial_quota: quota(other),
-            }
-        };
-        (0..self.tenants).map(of_tenant).collect()
+            };
+            let (present_quota, trial_quota) = (quota(present), quota(other));
+            TriedTenant { counts, present_quota, trial_quota }
+        })
     }
 
     /// One block of so many is looked at.
@@ -206,9 +228,9 @@ fn in_miniature(engine: &Engine<Box<dyn Policy>>, sample_bits: u32) -> Quotas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CachePolicy, Control, SignalNeeds, interval_curves};
+    use crate::{CachePolicy, Control, SignalNeeds};
     use cachewright_cache::WriteMode;
-    use cachewright_partition::{Need, TenantConstants};
+    use cachewright_partition::TenantConstants;
     use cachewright_policy::registry::boxed;
     use cachewright_types::{Nanos, Seed};
 
@@ -240,24 +262,13 @@ mod tests {
         (0..count).map(request).collect()
     }
 
-    /// Accesses, hits of the present, and hits of what is on trial, of both tenants.
-    fn sums(trial: &SchemeTrial) -> (u64, u64, u64) {
-        let counts = trial.counts();
-        let sum = |of: fn(&TrialCounts) -> u64| counts.iter().map(of).sum();
-        (sum(|one| one.accesses), sum(|one| one.present_hits), sum(|one| one.trial_hits))
-    }
-
     /// `hull` in place of equal quotas.
     fn by_curves(blocks: u32, interval_ns: u64) -> TrialDivision {
         let partitioner = cachewright_partition::boxed("hull", &[], 2, Seed(1)).unwrap();
         let needs = cachewright_partition::entry("hull").unwrap().needs;
         let of_cache =
             CachePolicy { name: "lru", pairs: &[], capacity_blocks: blocks, seed: Seed(2) };
-        let signals = SignalNeeds {
-            curves: interval_curves(needs, partitioner.curves(), of_cache, 2).unwrap(),
-            steps: partitioner.steps(),
-            signals: Need::signals(needs),
-        };
+        let signals = SignalNeeds::of(&*partitioner, needs, of_cache, 2).unwrap();
         let mut control = Control::new(partitioner, vec![TenantConstants::default(); 2], blocks);
         let quotas = control.first();
         let division = Some(Division::new(control, signals, interval_ns, 12));
@@ -293,27 +304,15 @@ mod tests {
                 trial.follow(engine);
             }
         }
-        let [first, second] = trial.counts()[..] else { panic!("two tenants") };
+        let [first, second] = trial.of_tenants().collect::<Vec<_>>()[..] else {
+            panic!("two tenants")
+        };
         assert_eq!((first.present_quota, second.present_quota), (16_384, 16_384));
         assert!(first.trial_quota > 28_000, "{first:?}");
         assert!(first.trial_quota + second.trial_quota <= u64::from(blocks));
-        assert!(first.present_hits < first.accesses * 6 / 10, "{first:?}");
-        assert!(first.trial_hits > first.accesses * 7 / 10, "{first:?}");
-        assert_eq!((second.present_hits, second.trial_hits), (0, 0));
-    }
-
-    /// A division that begins late ends no interval of the time before.
-    #[test]
-    fn a_division_begins_in_the_interval_of_its_time() {
-        let TrialDivision { division, .. } = by_curves(1024, 100);
-        let mut division = division.unwrap().begun_at(Nanos(1_000_000_050));
-        assert!(!division.is_due(Nanos(1_000_000_099)) && division.is_due(Nanos(1_000_000_100)));
-        let mut cache = cache("lru", &Quotas::PerTenant(vec![512; 2]));
-        let mut plan = Plan::default();
-        cache.control(&mut plan, |engine, left| {
-            division.end_interval(engine, left, None);
-        });
-        assert!(!division.is_due(Nanos(1_000_000_199)) && division.is_due(Nanos(1_000_000_200)));
+        assert!(first.counts.present_hits < first.counts.accesses * 6 / 10, "{first:?}");
+        assert!(first.counts.trial_hits > first.counts.accesses * 7 / 10, "{first:?}");
+        assert_eq!((second.counts.present_hits, second.counts.trial_hits), (0, 0));
     }
 
     /// A cache that is as small as its miniature: both count what whole caches do.
@@ -331,8 +330,9 @@ mod tests {
             let hits = |cache: &Cache<Box<dyn Policy>>| {
                 [0, 1].map(|tenant| cache.engine().counts(TenantId(tenant)).hits()).iter().sum()
             };
-            let expected = (20_000, hits(&lru), hits(&s3));
-            assert_eq!((sums(&trial), trial.sampled_of()), (expected, 1));
+            let expected =
+                TrialCounts { accesses: 20_000, present_hits: hits(&lru), trial_hits: hits(&s3) };
+            assert_eq!((trial.counts(), trial.sampled_of()), (expected, 1));
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
             trial.request(&request);
             [&mut lru, &mut s3].into_iter().for_each(|cache| cache.on(&request, &mut plan));
         }
-        let (accesses, present_hits, trial_hits) = sums(&trial);
+        let TrialCounts { accesses, present_hits, trial_hits } = trial.counts();
         for (cache, tried) in [&lru, &s3].into_iter().zip([present_hits, trial_hits]) {
             let both = [0, 1].map(|tenant| cache.engine().counts(TenantId(tenant)).hits());
             let whole = both.iter().sum::<u64>() as f64 / 600_000.0;

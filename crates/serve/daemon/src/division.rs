@@ -8,7 +8,7 @@
 use crate::history::{Ahead, Wanted};
 use crate::plan::LiveStack;
 use cachewright_cache::Quotas;
-use cachewright_control::{CachePolicy, Control, HourlyCurves, SignalNeeds, interval_curves};
+use cachewright_control::{CachePolicy, Control, HourlyCurves, SignalNeeds};
 use cachewright_live::blocks::Division;
 use cachewright_partition::{
     CacheDivision, CurveKind, Models, Need, Partitioner, Requirement, TenantConstants, TenantGoal,
@@ -124,10 +124,8 @@ pub fn anew(
         capacity_blocks,
         seed: stack.seed,
     };
-    let curves = interval_curves(needs, partitioner.curves(), policy, stack.tenants.len());
-    let curves = curves.map_err(|error| format!("`cache.policy`: {error}"))?;
-    let (steps, signals) = (partitioner.steps(), Need::signals(needs));
-    let signals = SignalNeeds { curves, steps, signals };
+    let signals = SignalNeeds::of(&*partitioner, needs, policy, stack.tenants.len());
+    let signals = signals.map_err(|error| format!("`cache.policy`: {error}"))?;
     let (interval_ns, shift) = (stack.replay.interval.0, stack.cache.block.0.trailing_zeros());
     Ok(Some(Division::new(control, signals, interval_ns, shift)))
 }

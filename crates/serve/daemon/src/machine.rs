@@ -223,7 +223,7 @@ impl MeasuredSpan {
     }
 
     /// The same, so long.
-    pub fn of(self, length: Duration) -> MeasuredSpan {
+    pub fn lasting(self, length: Duration) -> MeasuredSpan {
         MeasuredSpan { length, ..self }
     }
 
@@ -663,7 +663,7 @@ impl CalibratedServer {
             }
             Ok(sent)
         };
-        send_for(&self.span.clone().of(self.span.length / 4)).map_err(unserved)?;
+        send_for(&self.span.clone().lasting(self.span.length / 4)).map_err(unserved)?;
         let before = self.run_ns()?;
         let sent = send_for(&self.span).map_err(unserved)?;
         Ok((self.run_ns()? - before) as f64 / sent.max(1) as f64)

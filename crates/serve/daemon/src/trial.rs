@@ -137,8 +137,7 @@ impl RunningTrial {
     /// trial is over then.
     pub(crate) fn judge(&self, blocks: &BlockServer, present: &str) -> Option<Judgement> {
         let Tried::Before { plan, misses } = &self.tried else { return None };
-        let (counts, _) = blocks.trial()?;
-        let Sums { accesses, present_hits, trial_hits } = Sums::of(&counts);
+        let TrialCounts { accesses, present_hits, trial_hits } = blocks.trial()?.counts();
         if accesses - present_hits < *misses || accesses < LEAST_ACCESSES {
             return None;
         }
@@ -169,7 +168,7 @@ impl RunningTrial {
         present: &LivePlan,
         now_ns: u64,
     ) -> Option<TrialStatus> {
-        let (counts, sampled_of) = blocks.trial()?;
+        let trial = blocks.trial()?;
         let (policy, partition) = match &self.tried {
             Tried::Asked { policy, partition } => (policy.clone(), partition.clone()),
             Tried::Before { plan, .. } => {
@@ -177,46 +176,28 @@ impl RunningTrial {
             }
         };
         let block_bytes = present.block_bytes();
-        let tenants = present.volumes.iter().zip(&counts);
-        let tenants = tenants.map(|(volume, counts)| TenantTrial {
+        let tenants = present.volumes.iter().zip(trial.of_tenants());
+        let tenants = tenants.map(|(volume, found)| TenantTrial {
             name: volume.name.clone(),
-            accesses: counts.accesses,
-            present_hits: counts.present_hits,
-            trial_hits: counts.trial_hits,
-            present_quota_bytes: counts.present_quota * block_bytes,
-            trial_quota_bytes: counts.trial_quota * block_bytes,
+            accesses: found.counts.accesses,
+            present_hits: found.counts.present_hits,
+            trial_hits: found.counts.trial_hits,
+            present_quota_bytes: found.present_quota * block_bytes,
+            trial_quota_bytes: found.trial_quota * block_bytes,
         });
         let tenants = tenants.collect();
-        let Sums { accesses, present_hits, trial_hits } = Sums::of(&counts);
+        let TrialCounts { accesses, present_hits, trial_hits } = trial.counts();
         Some(TrialStatus {
             policy,
             partition,
             was_replaced: matches!(self.tried, Tried::Before { .. }),
             seconds: now_ns.saturating_sub(self.begun_ns) as f64 / 1e9,
-            sampled_of,
+            sampled_of: trial.sampled_of(),
             accesses,
             present_hits,
             trial_hits,
             tenants,
         })
-    }
-}
-
-/// Counts of all tenants together.
-struct Sums {
-    accesses: u64,
-    present_hits: u64,
-    trial_hits: u64,
-}
-
-impl Sums {
-    fn of(counts: &[TrialCounts]) -> Sums {
-        let sum = |of: fn(&TrialCounts) -> u64| counts.iter().map(of).sum();
-        Sums {
-            accesses: sum(|one| one.accesses),
-            present_hits: sum(|one| one.present_hits),
-            trial_hits: sum(|one| one.trial_hits),
-        }
     }
 }
 

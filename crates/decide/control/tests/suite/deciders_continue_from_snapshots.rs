@@ -8,7 +8,7 @@ use cachewright_cache::{
 };
 use cachewright_control::{
     AnswerTimes, CachePolicy, Control, Division, QuotaChange, RequestDecider, SignalNeeds,
-    TenantUsage, interval_curves, standings,
+    TenantUsage, standings,
 };
 use cachewright_partition::{Need as PartitionNeed, TenantConstants, TenantGoal};
 use cachewright_policy::{Need, Policy};
@@ -30,11 +30,7 @@ fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: WriteMode) ->
     let needs = cachewright_partition::entry(name).unwrap().needs;
     let of_cache =
         CachePolicy { name: policy, pairs: &[], capacity_blocks: CAPACITY, seed: Seed(2) };
-    let signals = SignalNeeds {
-        curves: interval_curves(needs, partitioner.curves(), of_cache, TENANTS).unwrap(),
-        steps: partitioner.steps(),
-        signals: PartitionNeed::signals(needs),
-    };
+    let signals = SignalNeeds::of(&*partitioner, needs, of_cache, TENANTS).unwrap();
     let goal = Some(TenantGoal { hit_ratio: Some(0.4), ..TenantGoal::default() });
     let constants = TenantConstants { goal, ..TenantConstants::default() };
     let mut control = Control::new(partitioner, vec![constants; TENANTS], CAPACITY);

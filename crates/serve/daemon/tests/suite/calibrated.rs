@@ -76,7 +76,7 @@ fn devices_in_use_or_without_a_block_are_refused() {
 fn the_times_of_a_machine_are_a_file_that_rehearsals_take() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = Vec::new();
-    let span = MeasuredSpan::usual(Arc::default()).of(Duration::from_millis(20));
+    let span = MeasuredSpan::usual(Arc::default()).lasting(Duration::from_millis(20));
     let measured =
         MachineTimes::measure(folder.path(), &span, &mut |part| parts.push(part.to_owned()));
     let text = measured.unwrap().text();
@@ -106,7 +106,7 @@ fn an_interrupted_calibration_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for last in 1..=4 {
         let interrupted = Arc::new(AtomicBool::new(false));
-        let span = MeasuredSpan::usual(Arc::clone(&interrupted)).of(Duration::from_millis(20));
+        let span = MeasuredSpan::usual(Arc::clone(&interrupted)).lasting(Duration::from_millis(20));
         let mut parts = 0;
         let measured = MachineTimes::measure(folder.path(), &span, &mut |_| {
             parts += 1;

@@ -16,8 +16,9 @@ use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;
 use cachewright_cache::Quotas;
-use cachewright_control::{SchemeTrial, TrialCounts};
+use cachewright_control::SchemeTrial;
 use cachewright_types::TenantId;
+use std::cell::Ref;
 
 /// Ids that are looked at together: a sixteenth of a pool's blocks, and at most so many.
 const MAX_BATCH: u32 = 256;
@@ -138,12 +139,9 @@ impl BlockServer {
         self.state().decisions.trial = trial;
     }
 
-    /// What a trial has counted of each tenant, and of how many blocks it looks at one; nothing
-    /// without a trial.
-    pub fn trial(&self) -> Option<(Vec<TrialCounts>, u64)> {
-        let state = self.look();
-        let trial = state.decisions.trial.as_ref()?;
-        Some((trial.counts(), trial.sampled_of()))
+    /// The trial that runs, if one does.
+    pub fn trial(&self) -> Option<Ref<'_, SchemeTrial>> {
+        Ref::filter_map(self.look(), |state| state.decisions.trial.as_ref()).ok()
     }
 
     /// Goes on with volumes that go.

@@ -7,9 +7,9 @@ use crate::blocks_model::{ALL_OPS, MODES, POLICIES};
 use crate::members::{any_change, setting};
 use crate::policies_replaced::replace;
 use cachewright_cache::{Quotas, SequentialCutoff};
-use cachewright_control::{CachePolicy, Control, Division, SignalNeeds, interval_curves};
+use cachewright_control::{CachePolicy, Control, Division, SignalNeeds};
 use cachewright_live::blocks::LiveDecider;
-use cachewright_partition::{Need, TenantConstants};
+use cachewright_partition::TenantConstants;
 use cachewright_types::Seed;
 use std::sync::mpsc::channel;
 
@@ -103,11 +103,7 @@ fn by_curves(blocks: u32) -> Division {
     let partitioner = cachewright_partition::boxed("hull", &[], 2, Seed(1)).unwrap();
     let needs = cachewright_partition::entry("hull").unwrap().needs;
     let of_cache = CachePolicy { name: "lru", pairs: &[], capacity_blocks: blocks, seed: Seed(2) };
-    let signals = SignalNeeds {
-        curves: interval_curves(needs, partitioner.curves(), of_cache, 2).unwrap(),
-        steps: partitioner.steps(),
-        signals: Need::signals(needs),
-    };
+    let signals = SignalNeeds::of(&*partitioner, needs, of_cache, 2).unwrap();
     let constants = vec![TenantConstants::default(); 2];
     let mut control = Control::new(partitioner, constants, blocks);
     control.first();
