@@ -76,8 +76,8 @@ LEAST_S = 10.0 * INTERVAL_S
 # Without a bound on that side, the next load is so much slower.
 SLOWER = 4.0
 
-# Schemes with models or the future are left out. `auto` is `icache-x` where responses are measured.
-SCHEMES = (*(one for one in regret.TIMED if one != "icache-x"), "hare")
+# Schemes with models or the future are left out.
+SCHEMES = (*regret.TIMED, "hare")
 UNITS_NS = {"us": 1e3, "ms": 1e6}
 
 

@@ -32,6 +32,7 @@ use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
 use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
 use cachewright_trace::DivisionsHead;
+use cachewright_types::declare::Scheme;
 use cachewright_types::{Bytes, Nanos, Seed, Value, nearest};
 use std::env;
 use std::ffi::OsString;
@@ -189,19 +190,20 @@ impl LivePlan {
         plan
     }
 
-    /// Divides by another partitioner with its default settings, which reads neither models nor
-    /// histories. Errors: there is no such partitioner, or a server cannot divide by it.
-    pub(crate) fn divide_by(&mut self, partition: &str) -> Result<(), String> {
+    /// Divides by another partitioner, which reads neither models nor histories. Errors: there is
+    /// no such partitioner, or a server cannot divide by it.
+    pub(crate) fn divide_by(&mut self, partition: Scheme) -> Result<(), String> {
+        let found = partition.name.clone();
         self.stack.cache.set_partition(partition);
         check_partition(&self.stack)?;
-        let needs = cachewright_partition::entry(partition).map_or(&[][..], |entry| entry.needs);
+        let needs = cachewright_partition::entry(&found).map_or(&[][..], |entry| entry.needs);
         let is_trained =
             |need: &PartitionNeed| matches!(need, PartitionNeed::Model | PartitionNeed::JointModel);
         if needs.iter().any(is_trained) {
-            return refuse("cache.partition", partition, "one that needs no trained models");
+            return refuse("cache.partition", &found, "one that needs no trained models");
         }
         if division::check(&self.stack)?.is_some_and(Wanted::needs_history) {
-            return refuse("cache.partition", partition, "one that needs no histories of tenants");
+            return refuse("cache.partition", &found, "one that needs no histories of tenants");
         }
         let inputs = self.division_inputs(&[], &[]);
         division::anew(&self.stack, self.capacity_blocks, inputs).map(drop)

@@ -68,10 +68,10 @@ pub(crate) fn divided_otherwise(plan: &LivePlan) -> Result<Option<LivePlan>, Liv
         responses: true,
     };
     let chosen = match name == AUTO {
-        true => auto_partition(&Scheme::named(AUTO), facts).map(|chosen| chosen.name),
-        false => Ok(name.clone()),
+        true => auto_partition(&Scheme::named(AUTO), facts),
+        false => Ok(Scheme::named(name)),
     };
-    let checked = chosen.and_then(|chosen| tried.divide_by(&chosen));
+    let checked = chosen.and_then(|chosen| tried.divide_by(chosen));
     // The checks are those of the cache's own partitioner.
     let by_key = |error: String| error.replacen("`cache.partition`", "`serve.trial_partition`", 1);
     checked.map_err(|error| plan.refuse(by_key(error)))?;
@@ -224,4 +224,28 @@ fn trial(
     let cache = blocks.cache();
     let mut present = |pool: usize, capacity: u32| plan.policy(pool, capacity);
     SchemeTrial::new(cache.engine(), plan.volumes.len(), shift, &mut present, other, divided)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// `auto` has settings of its own, and a trial of it the same.
+    #[test]
+    fn a_trial_of_auto_has_the_settings_that_auto_has_in_the_cache() {
+        let plan = |keys: &str| {
+            let text = format!(
+                "[cache]\ncapacity = \"4MiB\"\n{keys}\ndevices = [\"one.img\"]\n[[tenant]]\nname = \
+                 \"a\"\nbacking = \"a.img\"\n[[tenant]]\nname = \"b\"\nbacking = \"b.img\"\n"
+            );
+            LivePlan::read(&text, Path::new("stack.toml"), &[]).unwrap()
+        };
+        let served = plan("partition = \"auto\"\n[serve]");
+        let tried = plan("partition = \"shared\"\n[serve]\ntrial_partition = \"auto\"");
+        let tried = divided_otherwise(&tried).unwrap().unwrap();
+        assert_eq!(tried.stack.cache.partition, served.stack.cache.partition);
+        assert!(!tried.stack.cache.partition.pairs.is_empty(), "or the test shows nothing");
+    }
 }

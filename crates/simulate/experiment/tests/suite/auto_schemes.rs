@@ -13,6 +13,7 @@ const STACK: &str = "[cache]\ncapacity = \"300 blocks\"\npartition = \"auto\"\n\
     [[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n";
 const DEVICES: &str = "[device.cache]\nmodel = \"fixed-latency\"\n\
     [device.backing]\nmodel = \"fixed-latency\"\n";
+const PATIENT: &str = "{ name = \"icache-x\", half_life = 64.0, norm = 2.0 }";
 const STEADY: &str = "{ name = \"hull\", min_gain = 0.02, max_moved = 0.25, floor_share = 0.1 }";
 
 fn folder(name: &str) -> Folder {
@@ -30,7 +31,7 @@ fn a_run_is_that_of_the_scheme_chosen() {
     let cases = [
         (STACK, none, STEADY, "hull"),
         (STACK, &[goal][..], "soft-qos-x", "soft-qos-x"),
-        (&timed, none, "icache-x", "icache-x"),
+        (&timed, none, PATIENT, "icache-x"),
     ];
     for (index, (text, set, scheme, name)) in cases.into_iter().enumerate() {
         let folder = folder(&format!("auto-{index}"));
