@@ -156,6 +156,43 @@ fn a_server_that_sleeps_answers_late_by_what_was_measured() {
     assert_eq!(found[0], ("read".to_owned(), (1_566 + 97) * US / 2));
 }
 
+/// `b` writes 2,000 blocks per second where its disk takes some 500: the room in the log is full of
+/// what it has left behind. `a` reads and writes blocks that are cached.
+fn beside_an_overrun_disk() -> Stage {
+    let cache = stack(&[("capacity", "2048 blocks"), ("partition", "equal")]);
+    let quiet = (0..400).map(|nth| {
+        let op = if nth % 2 == 0 { Op::Write } else { Op::Read };
+        (nth * 5 * MS + 1, 0, op, nth % 50, 1)
+    });
+    let mut rng = Seed(4).rng();
+    let busy = (0..4_000).map(|nth| (nth * 500 * US, 1, Op::Write, rng.below(100_000), 1));
+    let mut requests: Vec<Recorded> = quiet.chain(busy).collect();
+    requests.sort_by_key(|request| request.0);
+    Stage::new(&cache.replace("segment = \"64KiB\"", "segment = \"1MiB\""), requests)
+}
+
+#[test]
+fn a_slow_disk_holds_up_its_own_tenant_and_no_other() {
+    let stage = beside_an_overrun_disk();
+    let devices =
+        ["--drive", "fixed-latency", "--backing", "fixed-latency:read=2ms,write=2ms,parallelism=1"];
+    let case = stage.case(&with(&devices, &["--verify"]));
+    assert_eq!(case.verified.unwrap().violations, 0);
+    let [own, other] = [0, 1].map(|tenant| &case.tenants[tenant].responses);
+    assert!(other[0].mean_us > 500_000.0, "its disk is overrun: {other:?}");
+    for kind in own {
+        assert!(kind.mean_us < 2_000.0 && kind.p50_us < 500.0, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_was_answered_beside_an_overrun_disk_is_read_back_after_kills() {
+    let stage = beside_an_overrun_disk();
+    let kills = ["--kill-at", "300ms", "--kill-at", "901ms", "--kill-at", "1700ms", "--verify"];
+    let case = stage.case(&with(&REAL, &kills));
+    assert_eq!((case.kills.len(), case.verified.unwrap().violations), (3, 0));
+}
+
 /// Requests of both volumes: mostly of few blocks, a write in three, some trims and flushes.
 fn mixed(seed: u64, count: u64, gap_ns: u64) -> Vec<Recorded> {
     let mut rng = Seed(seed).rng();

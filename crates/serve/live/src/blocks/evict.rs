@@ -28,7 +28,7 @@ use cachewright_types::measure::LossReason;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Write-backs under way at one time: more wait, the oldest first. A write-back waits for the log,
@@ -66,9 +66,51 @@ pub(super) struct Leavings {
 #[derive(Default)]
 struct WriteBacks {
     under_way: usize,
+    waiting: usize,
+    by_tenant: BTreeMap<TenantId, OwnWriteBacks>,
+}
+
+/// Those of a tenant.
+#[derive(Default)]
+struct OwnWriteBacks {
+    under_way: usize,
     waiting: VecDeque<Event>,
-    /// All of them, by tenant.
-    by_tenant: HashMap<TenantId, usize, FixedState>,
+}
+
+impl WriteBacks {
+    /// One more, which begins at once if so few are under way, and else when others have ended.
+    fn add(&mut self, tenant: TenantId, begins: Event) {
+        let own = self.by_tenant.entry(tenant).or_default();
+        if self.under_way < MAX_WRITE_BACKS {
+            self.under_way += 1;
+            own.under_way += 1;
+            begins.set(true);
+        } else {
+            self.waiting += 1;
+            own.waiting.push_back(begins);
+        }
+    }
+
+    /// One of a tenant that was under way has ended; another begins, of the tenant with the fewest
+    /// under way: many for a slow device do not hold up those for others.
+    fn end(&mut self, tenant: TenantId) {
+        if let Some(own) = self.by_tenant.get_mut(&tenant) {
+            own.under_way -= 1;
+            if own.under_way == 0 && own.waiting.is_empty() {
+                self.by_tenant.remove(&tenant);
+            }
+        }
+        let waits = self.by_tenant.values_mut().filter(|own| !own.waiting.is_empty());
+        let Some(next) = waits.min_by_key(|own| own.under_way) else {
+            self.under_way -= 1;
+            return;
+        };
+        if let Some(begins) = next.waiting.pop_front() {
+            self.waiting -= 1;
+            next.under_way += 1;
+            begins.set(true);
+        }
+    }
 }
 
 /// A block that is written back.
@@ -106,12 +148,13 @@ enum BackingBlock<'a> {
 impl Leavings {
     /// Write-backs that have not ended.
     pub fn write_backs(&self) -> usize {
-        self.write_backs.under_way + self.write_backs.waiting.len()
+        self.write_backs.under_way + self.write_backs.waiting
     }
 
     /// Write-backs of a tenant's blocks that have not ended.
     pub fn write_backs_of(&self, tenant: TenantId) -> usize {
-        self.write_backs.by_tenant.get(&tenant).copied().unwrap_or_default()
+        let own = self.write_backs.by_tenant.get(&tenant);
+        own.map_or(0, |own| own.under_way + own.waiting.len())
     }
 }
 
@@ -219,15 +262,7 @@ impl State {
         let (done, begins) = (self.tasks.event(), self.tasks.event());
         let numbers = first..first + blocks.len() as u64;
         let turn = self.turns.write_back(tenant, &numbers, evicted, &done);
-        let all = &mut self.leavings.write_backs;
-        *all.by_tenant.entry(tenant).or_default() += 1;
-        match all.under_way < MAX_WRITE_BACKS {
-            true => {
-                all.under_way += 1;
-                begins.set(true);
-            }
-            false => all.waiting.push_back(begins.clone()),
-        }
+        self.leavings.write_backs.add(tenant, begins.clone());
         let work = WriteBack { tenant, first, blocks, turn, done, begins };
         self.begun.push_back(Procedure::WriteBack(work));
     }
@@ -249,14 +284,7 @@ impl State {
         }
         self.turns.end_write(work.tenant, &numbers, &work.done, is_well);
         work.blocks.iter().for_each(|block| self.let_go(block.copy));
-        let all = &mut self.leavings.write_backs;
-        if let Some(own) = all.by_tenant.get_mut(&work.tenant) {
-            *own -= 1;
-        }
-        match all.waiting.pop_front() {
-            Some(next) => next.set(true),
-            None => all.under_way -= 1,
-        }
+        self.leavings.write_backs.end(work.tenant);
         self.note_change();
     }
 

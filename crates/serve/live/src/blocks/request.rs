@@ -470,7 +470,7 @@ impl State {
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, reserved);
         open.times.decided_ns = self.now_ns;
-        self.space.reserve(self.content.streams.pool(tenant), reserved);
+        self.space.reserve(tenant, reserved);
         let open = self.open.begin(open);
         self.with_jobs += 1;
         let mut jobs = Vec::new();
@@ -1540,7 +1540,7 @@ impl State {
         self.with_jobs -= 1;
         let Some(request) = self.open.get(open) else { return };
         let (tenant, reserved) = (request.request.tenant, request.reserved);
-        self.space.release(self.content.streams.pool(tenant), reserved);
+        self.space.release(tenant, reserved);
     }
 
     /// What a request has written is written. Returns the tenant, whether it wrote to the backing

@@ -1,8 +1,11 @@
 //! Room in the log: requests wait for it before they are decided.
 //!
 //! A request is decided when the log has room for all that it may append, beyond the segments that
-//! only cleaning and notes may begin: a log never fills up under a decided request. Units: blocks,
-//! segments.
+//! only cleaning and notes may begin: a log never fills up under a decided request.
+//!
+//! Room comes back when blocks are written back, as fast as a tenant's backing device takes them.
+//! So that a slow one holds up no tenant but its own, a part of the room is each tenant's alone,
+//! and a tenant that has more than that waits by itself. Units: blocks, segments.
 
 use super::capacity::{kept_free, space_for_sure};
 use super::request::{BlockOp, BlockRequest};
@@ -12,13 +15,16 @@ use crate::log::SegmentUse;
 use cachewright_types::{TenantId, block_numbers};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// The least room that is worth keeping for a tenant: that of a write of two blocks.
+const LEAST_OWN_ROOM: u64 = 8;
+
 /// Requests that wait for room in the log, and the room that is kept for those under way.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     /// Requests that are not decided.
     pub queue: VecDeque<BlockRequest>,
-    /// Blocks for which requests under way keep room, by pool of devices.
-    reserved: BTreeMap<usize, u64>,
+    /// Blocks for which requests under way keep room, by tenant.
+    reserved: BTreeMap<TenantId, u64>,
     /// Pools for whose room requests wait, or soon will.
     pub short_pools: BTreeSet<usize>,
     /// A division waits for room, and requests wait for it.
@@ -26,14 +32,14 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// So many blocks of room are kept in a pool from now on.
-    pub fn reserve(&mut self, pool: usize, blocks: u64) {
-        *self.reserved.entry(pool).or_default() += blocks;
+    /// So many blocks of room are kept for a tenant from now on.
+    pub fn reserve(&mut self, tenant: TenantId, blocks: u64) {
+        *self.reserved.entry(tenant).or_default() += blocks;
     }
 
     /// So many blocks less.
-    pub fn release(&mut self, pool: usize, blocks: u64) {
-        if let Some(reserved) = self.reserved.get_mut(&pool) {
+    pub fn release(&mut self, tenant: TenantId, blocks: u64) {
+        if let Some(reserved) = self.reserved.get_mut(&tenant) {
             *reserved -= blocks;
         }
     }
@@ -50,28 +56,35 @@ impl BlockServer {
 }
 
 impl State {
-    /// Decides about queued requests for which there is room, in their order.
+    /// Decides about queued requests for which there is room, each tenant's in their order.
     pub(super) fn decide_queued(&mut self) {
         if !self.divide_due() {
             return;
         }
         // Requests for the room of one pool of devices do not hold those of another one up.
-        let (mut place, mut full) = (0, Vec::new());
+        let (mut place, mut full, mut held) = (0, Vec::new(), Vec::new());
         while let Some(request) = self.space.queue.get(place) {
-            let pool = self.content.streams.pool(request.tenant);
-            if full.contains(&pool) {
+            let tenant = request.tenant;
+            let pool = self.content.streams.pool(tenant);
+            if full.contains(&pool) || held.contains(&tenant) {
                 place += 1;
                 continue;
             }
             let needed = self.blocks_needed(request);
             // Cleaning may never make room for all that a large request could append: alone, it
             // goes on with less.
-            let fits =
-                self.has_space(pool, needed) || (self.is_quiet() && self.fits_alone(pool, needed));
+            let fits = self.has_space_for(tenant, needed)
+                || (self.is_quiet() && self.fits_alone(pool, needed));
             if !fits && self.split_queued(place) {
                 continue;
             }
             if !fits && !self.is_stuck(pool) {
+                // What the tenant has under way will make room for it. Without any it would wait
+                // for what others begin, so that no other request goes before it.
+                if self.is_beyond_own(tenant) {
+                    held.push(tenant);
+                    continue;
+                }
                 full.push(pool);
                 if full.len() == self.content.log.set().pools() {
                     return;
@@ -137,18 +150,53 @@ impl State {
         }
     }
 
-    /// Whether a pool has room for a request beside all that those under way may append. A block
-    /// that is appended may drive another out and be cleaned: two records of one page each, as
-    /// large as a block. What a request has left behind is counted as well: blocks to be filled,
-    /// those of all pools, and records that wait for backing devices.
+    /// Whether a pool has room for so many blocks beside all that requests under way may append.
     pub(super) fn has_space(&self, pool: usize, needed: u64) -> bool {
-        let own = |tenant: &TenantId| self.content.streams.pool(*tenant) == pool;
-        let tenants = self.volumes.tenants().filter(own);
-        let backings = tenants.map(|tenant| self.volumes.backing(tenant));
-        let reserved = self.space.reserved.get(&pool).copied().unwrap_or_default();
-        let records: usize = backings.map(|backing| backing.leaving() + backing.unsettled()).sum();
-        let left = records.div_ceil(2) as u64;
-        needed == 0 || self.blocks_free(pool) >= 2 * (reserved + needed) + left
+        let used: u64 = self.tenants_of(pool).map(|tenant| self.room_used(tenant)).sum();
+        needed == 0 || self.blocks_free(pool) >= 2 * needed + used
+    }
+
+    /// Whether a tenant's pool has room for a request. A tenant with more than its own room leaves
+    /// a segment to the others: once the last one is begun, all wait until one is cleaned. It also
+    /// leaves as much as it has not yet written back: no cleaning makes room of that.
+    fn has_space_for(&self, tenant: TenantId, needed: u64) -> bool {
+        let pool = self.content.streams.pool(tenant);
+        let segment = self.content.streams.shape().min_blocks();
+        let leaving = self.volumes.backing(tenant).leaving() as u64;
+        needed == 0
+            || self.has_space(pool, needed + (segment + leaving).div_ceil(2))
+            || (!self.is_beyond_own(tenant) && self.has_space(pool, needed))
+    }
+
+    /// Whether a tenant uses more than the room that it has for itself.
+    fn is_beyond_own(&self, tenant: TenantId) -> bool {
+        let pool = self.content.streams.pool(tenant);
+        self.own_room(pool).is_some_and(|own_room| self.room_used(tenant) > own_room)
+    }
+
+    /// Room that a tenant's requests may yet take. A block that is appended may drive another out
+    /// and be cleaned: two records of one page each, as large as a block. What a request has left
+    /// behind is counted as well: blocks to be filled, and records that wait for backing devices.
+    fn room_used(&self, tenant: TenantId) -> u64 {
+        let backing = self.volumes.backing(tenant);
+        let reserved = self.space.reserved.get(&tenant).copied().unwrap_or_default();
+        let records = backing.leaving() + backing.unsettled();
+        2 * reserved + records.div_ceil(2) as u64
+    }
+
+    /// Room of a pool that each of its tenants has for itself: together at most half of what
+    /// cleaning makes for sure, so that large requests find enough in the rest. Nothing where that
+    /// is too little to divide, and for a tenant alone.
+    fn own_room(&self, pool: usize) -> Option<u64> {
+        let log = &self.content.log;
+        let room = space_for_sure(log.set(), &log.settings());
+        let tenants = self.tenants_of(pool).count() as u64;
+        let each = (room / 4 / tenants.max(1)).max(LEAST_OWN_ROOM);
+        (tenants > 1 && tenants * each <= room / 2).then_some(each)
+    }
+
+    fn tenants_of(&self, pool: usize) -> impl Iterator<Item = TenantId> + '_ {
+        self.volumes.tenants().filter(move |tenant| self.content.streams.pool(*tenant) == pool)
     }
 
     /// Whether a pool has room for a request when nothing else is under way.
