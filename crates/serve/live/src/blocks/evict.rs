@@ -823,3 +823,37 @@ fn note_together(cleared: &mut [Settled]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::executor::Executor;
+
+    /// As many as run at once are of one tenant, with three more; then the other tenant has two.
+    #[test]
+    fn the_next_write_back_is_of_the_tenant_with_the_fewest_under_way() {
+        let (tasks, mut all) = (Executor::default(), WriteBacks::default());
+        let [many, few] = [TenantId(0), TenantId(1)];
+        let add = |all: &mut WriteBacks, tenant| {
+            let begins = tasks.event();
+            all.add(tenant, begins.clone());
+            begins
+        };
+        let first: Vec<Event> = (0..MAX_WRITE_BACKS + 3).map(|_| add(&mut all, many)).collect();
+        let second = [add(&mut all, few), add(&mut all, few)];
+        let begun = |events: &[Event]| events.iter().filter(|event| event.is_set()).count();
+        assert_eq!((begun(&first), begun(&second)), (MAX_WRITE_BACKS, 0));
+        let mut found = Vec::new();
+        for ended in [many, many, few, many] {
+            all.end(ended);
+            found.push((begun(&first) - MAX_WRITE_BACKS, begun(&second), all.under_way));
+        }
+        let full = MAX_WRITE_BACKS;
+        assert_eq!(found, [(0, 1, full), (0, 2, full), (1, 2, full), (2, 2, full)]);
+        assert!(first[MAX_WRITE_BACKS + 1].is_set() && !first[MAX_WRITE_BACKS + 2].is_set());
+        for ended in [few, many].into_iter().chain(std::iter::repeat_n(many, full - 1)) {
+            all.end(ended);
+        }
+        assert_eq!((all.under_way, all.waiting, all.by_tenant.len()), (0, 0, 0));
+    }
+}

@@ -4,11 +4,11 @@
 
 use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
-use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
+use crate::blocks_model::{ALL_OPS, MODES, POLICIES, any_sectors, submit_any};
 use crate::cleaning::{any_cleaning, segments};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, BlockOp};
-use cachewright_types::{Rng, Seed};
+use cachewright_types::{Rng, Seed, TenantId};
 
 /// Random crashes of each test: more with `CACHEWRIGHT_CRASHES`.
 pub fn crashes(usual: u64) -> u64 {
@@ -213,4 +213,50 @@ fn what_is_left_of_a_volume_is_a_prefix_of_what_was_acknowledged() {
             }
         }
     }
+}
+
+/// Segments that are large enough for room of each tenant's own in the log: a tenant that has used
+/// its room waits, and requests of the other one are decided before its.
+#[test]
+fn tenants_with_room_of_their_own_in_the_log_keep_the_contract() {
+    let (rounds, mut passed) = (crashes(64) / 8, 0);
+    for seed in (0..8).filter(|seed| is_chosen(*seed)) {
+        let policy = POLICIES[seed as usize % POLICIES.len()];
+        let mut setting = Setting::of(policy, WriteMode::WriteBack);
+        (setting.segment, setting.segments, setting.blocks) = (256 << 10, 12, 400);
+        setting.quotas = match seed % 2 {
+            0 => Quotas::Shared(100),
+            _ => Quotas::PerTenant(vec![60, 40]),
+        };
+        let mut rng = Seed(seed).derive("own room").rng();
+        let name = format!("{setting:?}, seed {seed}");
+        let mut world = World::new(setting, Seed(seed));
+        for round in 0..rounds {
+            world.context = format!("{name}, round {round}");
+            for _ in 0..rng.below(150) {
+                let volume = rng.below(2) as u16;
+                let waiting =
+                    |world: &World, tenant: u16| world.server.waiting_for_space(TenantId(tenant));
+                let before = [volume, 1 - volume].map(|tenant| waiting(&world, tenant));
+                let op = ALL_OPS[rng.below(ALL_OPS.len() as u64) as usize];
+                let sectors = match op {
+                    BlockOp::Flush => 0..0,
+                    _ => any_sectors(&mut rng, world.setting.sectors_of(volume)),
+                };
+                world.submit(op, volume, sectors, rng.below(6) == 0);
+                world.server.advance(&mut world.sim);
+                let after = [volume, 1 - volume].map(|tenant| waiting(&world, tenant));
+                // It was decided, and what the other one had asked for before waits still.
+                passed += u64::from(before[0] == 0 && before[1] > 0 && before == after);
+                for _ in 0..rng.below(6) {
+                    world.step();
+                }
+            }
+            end(&mut world, &mut rng);
+        }
+        world.drain();
+        world.read_all();
+    }
+    let chosen = std::env::var("CACHEWRIGHT_SEED").is_ok();
+    assert!(chosen || passed > 2 * rounds, "requests pass those of the other tenant: {passed}");
 }
