@@ -161,11 +161,14 @@ impl State {
     /// leaves as much as it has not yet written back: no cleaning makes room of that.
     fn has_space_for(&self, tenant: TenantId, needed: u64) -> bool {
         let pool = self.content.streams.pool(tenant);
+        if !self.has_space(pool, needed) {
+            return false;
+        }
         let segment = self.content.streams.shape().min_blocks();
         let leaving = self.volumes.backing(tenant).leaving() as u64;
         needed == 0
+            || !self.is_beyond_own(tenant)
             || self.has_space(pool, needed + (segment + leaving).div_ceil(2))
-            || (!self.is_beyond_own(tenant) && self.has_space(pool, needed))
     }
 
     /// Whether a tenant uses more than the room that it has for itself.

@@ -4,7 +4,7 @@
 
 use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
-use crate::blocks_model::{ALL_OPS, MODES, POLICIES, any_sectors, submit_any};
+use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any, submit_to};
 use crate::cleaning::{any_cleaning, segments};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, BlockOp};
@@ -239,11 +239,7 @@ fn tenants_with_room_of_their_own_in_the_log_keep_the_contract() {
                     |world: &World, tenant: u16| world.server.waiting_for_space(TenantId(tenant));
                 let before = [volume, 1 - volume].map(|tenant| waiting(&world, tenant));
                 let op = ALL_OPS[rng.below(ALL_OPS.len() as u64) as usize];
-                let sectors = match op {
-                    BlockOp::Flush => 0..0,
-                    _ => any_sectors(&mut rng, world.setting.sectors_of(volume)),
-                };
-                world.submit(op, volume, sectors, rng.below(6) == 0);
+                submit_to(&mut world, &mut rng, op, volume);
                 world.server.advance(&mut world.sim);
                 let after = [volume, 1 - volume].map(|tenant| waiting(&world, tenant));
                 // It was decided, and what the other one had asked for before waits still.

@@ -31,6 +31,11 @@ pub fn submit_any(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
     let op = ops[rng.below(ops.len() as u64) as usize];
     let served: Vec<u16> = world.running.iter().flatten().copied().collect();
     let volume = served[rng.below(served.len() as u64) as usize];
+    submit_to(world, rng, op, volume);
+}
+
+/// A request of a volume.
+pub fn submit_to(world: &mut World, rng: &mut Rng, op: BlockOp, volume: u16) {
     let sectors = match op {
         BlockOp::Flush => 0..0,
         _ => any_sectors(rng, world.setting.sectors_of(volume)),
