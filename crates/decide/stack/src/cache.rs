@@ -312,16 +312,17 @@ fn is_auto(key: &str, named: &Scheme) -> Result<bool, String> {
 /// `icache-x` with a past of minutes, that weighs the tenant which is slowed down most. Chosen on
 /// mixes that do not judge, at loads that their devices carry (docs/design/cache.md, C-36).
 fn patient_icache_x() -> Scheme {
-    let pair = |key: &str, value| (key.to_owned(), Value::Float(value));
-    let pairs = vec![pair("half_life", 64.0), pair("norm", 2.0)];
-    Scheme { name: "icache-x".to_owned(), pairs }
+    with_settings("icache-x", &[("half_life", 64.0), ("norm", 2.0)])
 }
 
 /// `hull` that changes for a gain, by parts, and leaves every tenant a tenth of an equal share.
 fn steady_hull() -> Scheme {
-    let pair = |key: &str, value| (key.to_owned(), Value::Float(value));
-    let pairs = vec![pair("min_gain", 0.02), pair("max_moved", 0.25), pair("floor_share", 0.1)];
-    Scheme { name: "hull".to_owned(), pairs }
+    with_settings("hull", &[("min_gain", 0.02), ("max_moved", 0.25), ("floor_share", 0.1)])
+}
+
+fn with_settings(name: &str, settings: &[(&str, f64)]) -> Scheme {
+    let pair = |(key, value): &(&str, f64)| ((*key).to_owned(), Value::Float(*value));
+    Scheme { name: name.to_owned(), pairs: settings.iter().map(pair).collect() }
 }
 
 /// How often a characterizer is asked unless a stack says otherwise.
