@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a tenant waits for beside one that writes more than its disk takes, in virtual time.
 
-For: `benches/slow_disk.py [--server PATH] [--partition NAME]`. Two tenants have a cache, and a disk
-each. The busy one writes 2,000 blocks per second, in places at random, where its disk takes about
-half of that. The quiet one either asks for 1,000 blocks that are cached, or writes other ones. Both
-are rehearsed with caches of small and of large segments, and without the busy tenant. Printed are
-response times by kind. Same server, same numbers. Must never know: how the server works.
+For: `benches/slow_disk.py [--server PATH] [--partition NAME] [--shrink HOW]`. Two tenants have a
+cache, and a disk each. The busy one writes 2,000 blocks per second, in places at random, where its
+disk takes about half of that. The quiet one either asks for 1,000 blocks that are cached, or writes
+other ones. Both are rehearsed with caches of small and of large segments, and without the busy
+tenant. Printed are response times by kind. Same server, same numbers. Must never know: how the
+server works.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ STACK = """
 capacity = "{capacity}"
 policy = "lru"
 partition = "{partition}"
+shrink = "{shrink}"
 
 [replay]
 interval = "500ms"
@@ -102,14 +104,16 @@ def main() -> None:
     release = ROOT / "target" / "release" / "cachewrightd"
     parser.add_argument("--server", type=Path, default=release)
     parser.add_argument("--partition", default="equal")
+    parser.add_argument("--shrink", default="at-once")
     given = parser.parse_args()
+    keys = {"partition": given.partition, "shrink": given.shrink}
     print(
         "| cache, segment | quiet tenant | beside | its reads: mean, p99 us | its writes | others |"
     )
     print("|---|---|---|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         for capacity, segment in CACHES:
-            stack = STACK.format(capacity=capacity, segment=segment, partition=given.partition)
+            stack = STACK.format(capacity=capacity, segment=segment, **keys)
             for name, quiet in (("hot", hot), ("cold", cold)):
                 for beside in (False, True):
                     # The other volume is known, but for one request silent.

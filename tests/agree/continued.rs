@@ -4,7 +4,7 @@
 use crate::product::{partitions, policies};
 use crate::recording::{SIMULATED_NS, Served, assert_alike, plan_of, simulated_files, stack};
 use crate::served::{Case, Clients, Facts, counts, names, open_server, quotas};
-use cachewright_cache::WriteMode;
+use cachewright_cache::{Shrink, WriteMode};
 use cachewright_daemon::LivePlan;
 use cachewright_experiment::{ExperimentError, RunOptions, run};
 use cachewright_live::blocks::BlockServer;
@@ -85,7 +85,7 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
         let ahead = plan.ahead().unwrap();
         let quotas = plan.quotas(&ahead, &[]).unwrap();
         let division = || plan.division(&ahead, &[]);
-        server.divide_otherwise(&mut sim, &quotas, division).unwrap();
+        server.divide_otherwise(&mut sim, &quotas, case.facts.shrink, division).unwrap();
     }
 
     let origin_ns = server.last_decision().0;
@@ -127,6 +127,12 @@ fn case(policy: &'static str, partition: &'static str, seed: u64) -> Case {
     }
 }
 
+/// The same with tenants that give up blocks as needed.
+fn as_needed(case: Case) -> Case {
+    let facts = Facts { shrink: Shrink::AsNeeded, ..case.facts };
+    Case { facts, ..case }
+}
+
 #[test]
 fn every_policy_continues_where_the_server_was() {
     for (seed, policy) in (1..).zip(policies()) {
@@ -144,6 +150,8 @@ fn every_partitioner_continues_where_the_server_was() {
             let folder = tempfile::tempdir().unwrap();
             check(&case(policy, partition, seed), folder.path());
         }
+        let folder = tempfile::tempdir().unwrap();
+        check(&as_needed(case("s3-fifo", partition, seed)), folder.path());
     }
     let own = "{ name = \"hull\", own_policy = true }";
     for mode in WriteMode::ALL.iter().copied() {
@@ -160,6 +168,9 @@ fn a_recording_behind_a_reload_continues_by_the_new_division() {
         let folder = tempfile::tempdir().unwrap();
         let (before, after) = (case("s3-fifo", "hull", seed), case("s3-fifo", after, seed));
         check_behind(&before, &after, folder.path());
+        // From at once to as needed, and back.
+        check_behind(&before, &as_needed(after.clone()), folder.path());
+        check_behind(&as_needed(before), &after, folder.path());
     }
 }
 

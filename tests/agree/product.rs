@@ -6,7 +6,7 @@
 
 use crate::recording::{REAL_NS, SIMULATED_NS, Served, check, plan_of, simulated_files};
 use crate::served::{BLOCK, Case, DEVICE_BYTES, Facts, VOLUME_BYTES, names};
-use cachewright_cache::WriteMode;
+use cachewright_cache::{Shrink, WriteMode};
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::sim::{Fault, SimFile};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
@@ -117,6 +117,21 @@ fn what_a_served_cache_loses_is_trimmed_in_its_recording() {
             lost += check(&mut sim, (device, &volumes), &case, true).lost;
         }
         assert!(lost > 40, "{lost} blocks in {mode:?}");
+    }
+}
+
+/// Under every policy and partitioner.
+#[test]
+fn what_tenants_give_up_as_needed_agrees() {
+    let partitions = partitions();
+    for (seed, policy) in (4000..).zip(policies()) {
+        for (index, mode) in WriteMode::ALL.iter().copied().enumerate() {
+            let partition = partitions[(seed as usize * 4 + index) % partitions.len()];
+            let facts = Facts { shrink: Shrink::AsNeeded, ..Facts::default() };
+            let case = Case { seed, facts, ..case(policy, partition, mode) };
+            let (mut sim, device, volumes) = simulated_files(seed);
+            check(&mut sim, (device, &volumes), &case, false);
+        }
     }
 }
 

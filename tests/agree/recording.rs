@@ -44,10 +44,11 @@ pub fn stack(case: &Case, trace: &Path) -> String {
     let cutoff_bytes = facts.cutoff_bytes;
     let mut text = format!(
         "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{policy}\"\n\
-         sequential_cutoff = \"{cutoff_bytes}B\"\n\
+         sequential_cutoff = \"{cutoff_bytes}B\"\nshrink = \"{}\"\n\
          layout = \"{layout}\"\npartition = {partition}\nwrite = \"{}\"\n\
          [serve]\ndevices = [\"cache.img\"]\n\
          [replay]\nwindows = 0\ncurves = false\ninterval = \"{interval_ns}ns\"\n{share}",
+        facts.shrink.word(),
         mode.word(),
     );
     for (tenant, name) in names().iter().enumerate() {

@@ -3,7 +3,7 @@
 //! For: what was served against what a replay of its recording gives. Must never know: replays.
 //! Units: bytes, blocks.
 
-use cachewright_cache::WriteMode;
+use cachewright_cache::{Shrink, WriteMode};
 use cachewright_daemon::LivePlan;
 use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, ServedVolume, ServerParts};
 use cachewright_live::io::{Buffer, FileId, Io};
@@ -31,6 +31,8 @@ const DEPTH: usize = 4;
 /// What stands beside the schemes of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
+    /// When tenants give up blocks beyond smaller quotas.
+    pub shrink: Shrink,
     /// What all tenants did before.
     pub history: Option<PathBuf>,
     /// It is replayed on devices, too.

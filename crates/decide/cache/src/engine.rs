@@ -3,9 +3,8 @@
 //! Blocks are known by ids, which come from an index or an interner. What comes in and leaves is
 //! counted, and known to be dirty or clean, by [`Pools`].
 
-use crate::Quotas;
 use crate::blame::{Blame, Causes, MissCause, Reason};
-use crate::pools::Pools;
+use crate::pools::{Pools, Quotas, Shrink};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{
     Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, ShadowSplit, Verdict,
@@ -37,6 +36,22 @@ impl<P: Policy> Engine<P> {
         make: impl FnMut(usize, u32) -> P,
     ) -> Self {
         Engine { pools: Pools::new(tenants, quotas, make), mode, blame: None }
+    }
+
+    /// The same with pools that shrink so; see [`Engine::set_shrink`].
+    pub fn shrinking(mut self, shrink: Shrink) -> Self {
+        self.pools.set_shrink(shrink);
+        self
+    }
+
+    /// When pools give up what they hold beyond smaller quotas.
+    pub fn shrink(&self) -> Shrink {
+        self.pools.shrink()
+    }
+
+    /// The same from now on. [`Engine::set_quotas`] is to follow.
+    pub fn set_shrink(&mut self, shrink: Shrink) {
+        self.pools.set_shrink(shrink);
     }
 
     /// Finds the cause of each miss from now on; nothing may be cached yet, and no id reserved. The
@@ -480,9 +495,9 @@ impl<P: Policy> Engine<P> {
         }
     }
 
-    /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
-    /// leaves is given to `left` as (pool, block, was dirty). Who uses which pool stays as it was
-    /// built; other quotas are ignored and return false.
+    /// Changes the quotas while running. Pools that shrink lose blocks at once, each given to
+    /// `left` as (pool, block, was dirty), or as others need them ([`Engine::make_room`]). Who uses
+    /// which pool stays as it was built; other quotas are ignored and return false.
     pub fn set_quotas(
         &mut self,
         quotas: &Quotas,
@@ -491,10 +506,39 @@ impl<P: Policy> Engine<P> {
         if !self.fits(quotas) {
             return false;
         }
-        for (index, capacity) in quotas.blocks().iter().enumerate() {
+        for (index, capacity) in self.pools.set_quotas(quotas.blocks()).iter().enumerate() {
             self.resize(index, *capacity, left);
         }
         true
+    }
+
+    /// What all pools hold beyond all quotas leaves, as it must where the cache has become smaller.
+    /// Each block is given to `left` as by [`Engine::set_quotas`].
+    pub fn fit_quotas(&mut self, left: &mut dyn FnMut(usize, BlockId, bool)) {
+        for (index, capacity) in self.pools.fitting().into_iter().enumerate() {
+            self.resize(index, capacity, left);
+        }
+    }
+
+    /// Whether an access needs room that its pool may take from another ([`Engine::make_room`]).
+    #[inline(always)]
+    pub fn lacks_room(&self, access: &BlockAccess) -> bool {
+        self.pools.lacks_room(self.pool_of(access.tenant), access.block)
+            && (!access.write || self.mode.admits_writes())
+    }
+
+    /// Makes a pool that [lacks room](Engine::lacks_room) larger by a block, which a pool above its
+    /// quota gives up. The block that leaves there is given to `left` as (pool, block, was dirty).
+    /// To be called before the access, which then evicts none: one block leaves for one that comes,
+    /// as ever. O(pools), and what the policies' evictions cost.
+    #[inline(never)]
+    pub fn make_room(&mut self, pool: usize, left: &mut dyn FnMut(usize, BlockId, bool)) {
+        if let Some(donor) = self.pools.donor() {
+            let blocks = self.pools[donor].policy.capacity() - 1;
+            self.resize(donor, blocks, left);
+        }
+        let blocks = self.pools[pool].policy.capacity() + 1;
+        self.resize(pool, blocks, left);
     }
 
     /// Whether quotas divide the cache among the same pools of the same tenants.
@@ -557,7 +601,12 @@ impl<P: Policy> Engine<P> {
 
     /// Blocks a tenant may hold: its quota, or the whole pool it shares.
     pub fn quota(&self, tenant: TenantId) -> u32 {
-        self.pools[self.pool_of(tenant)].policy.capacity()
+        self.pools.quota(self.pool_of(tenant))
+    }
+
+    /// Blocks a pool may hold.
+    pub fn quota_of_pool(&self, pool: usize) -> u32 {
+        self.pools.quota(pool)
     }
 
     /// Dirty blocks in all pools.
@@ -596,35 +645,6 @@ impl<P: Policy> Engine<P> {
         self.pools.audit()?;
         let occupancy = |tenant| self.occupancy(tenant);
         self.blame.as_ref().map_or(Ok(()), |blame| blame.audit(occupancy))
-    }
-
-    /// Goes towards other quotas: pools that are to shrink lose at most `max_blocks` blocks in all,
-    /// given to `left` as by [`Engine::resize`]; pools grow once all have shrunk. Returns whether
-    /// the quotas are reached; other quotas than [`Engine::fits`] allows never are.
-    pub fn resize_towards(
-        &mut self,
-        quotas: &Quotas,
-        max_blocks: u32,
-        left: &mut dyn FnMut(usize, BlockId, bool),
-    ) -> bool {
-        if !self.fits(quotas) {
-            return false;
-        }
-        let mut rest = max_blocks;
-        for (index, target) in quotas.blocks().iter().enumerate() {
-            let policy = &self.pools[index].policy;
-            let (capacity, held) = (policy.capacity(), policy.len());
-            if capacity > *target {
-                // Space that is not used is given at once.
-                let next = held.saturating_sub(rest).max(*target);
-                rest -= held.saturating_sub(next);
-                self.resize(index, next, left);
-                if next > *target {
-                    return false;
-                }
-            }
-        }
-        self.set_quotas(quotas, left)
     }
 
     /// Splits the shadow partitions of a pool's policy anew; blocks that leave for it are given to
@@ -710,6 +730,11 @@ choices! {
 }
 
 impl WriteMode {
+    /// Whether a block can come into the cache because it is written.
+    fn admits_writes(self) -> bool {
+        matches!(self, WriteMode::WriteBack | WriteMode::WriteThrough)
+    }
+
     /// How derived figures count a write.
     pub fn effect(self) -> WriteEffect {
         match self {

@@ -17,6 +17,6 @@ pub use any_cache::{AnyCache, CacheAnswer};
 pub use blame::Causes;
 pub use engine::{AccessOutcome, BlockAccess, Engine, WriteMode};
 pub use plan::{Cached, Move, Plan};
-pub use pools::Quotas;
+pub use pools::{Quotas, Shrink};
 pub use request_cache::{Cache, Left, TrimRest};
 pub use sequential::{SequentialCutoff, SequentialStreams};

@@ -64,6 +64,19 @@ pub enum Move {
     Flush,
 }
 
+impl Move {
+    /// The block that leaves the cache by it.
+    #[inline(always)]
+    pub(crate) fn leaving(&self) -> Option<&Cached> {
+        match self {
+            Move::WriteBack(cached) | Move::Drop(cached) | Move::Discard { cached, .. } => {
+                Some(cached)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The steps of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -104,17 +117,6 @@ impl Plan {
                 self.moves.push(Move::Swap(Box::new([named(one), named(other)])));
             }
         }
-    }
-
-    /// The blocks that leave the cache.
-    #[inline(always)]
-    pub(crate) fn leaving(&self) -> impl Iterator<Item = &Cached> + '_ {
-        self.moves.iter().filter_map(|step| match step {
-            Move::WriteBack(cached) | Move::Drop(cached) | Move::Discard { cached, .. } => {
-                Some(cached)
-            }
-            _ => None,
-        })
     }
 
     /// A block is read; `named` gives the name of the block that leaves for it.

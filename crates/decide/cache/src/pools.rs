@@ -7,9 +7,12 @@
 
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{BackgroundOp, Policy, Verdict};
-use cachewright_snapshot::{Snapshot, SnapshotValue};
+use cachewright_snapshot::{
+    Snapshot, SnapshotError, SnapshotReader, SnapshotValue, SnapshotWriter,
+};
 use cachewright_types::measure::{Counts, LossReason, Losses};
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::{BlockId, TenantId, choices};
+use std::cmp::Reverse;
 use std::ops::{Index, IndexMut};
 
 /// How the capacity of a cache is divided among pools, and pools among tenants. Unit: blocks.
@@ -48,6 +51,18 @@ impl Quotas {
     }
 }
 
+choices! {
+    /// When a pool gives up the blocks that it holds beyond a smaller quota.
+    #[derive(Default)]
+    pub enum Shrink {
+        /// When the quota falls.
+        #[default]
+        AtOnce = "at-once",
+        /// One by one, as pools that are within their quotas miss and need the room.
+        AsNeeded = "as-needed",
+    }
+}
+
 /// Pools by index, who uses them, and what is counted for whom.
 #[derive(Clone, Debug, Snapshot)]
 pub(crate) struct Pools<P> {
@@ -55,6 +70,31 @@ pub(crate) struct Pools<P> {
     pools: Vec<PolicyPool<P>>,
     tenants: PoolMap,
     counters: TenantCounters,
+    quotas: PoolQuotas,
+}
+
+/// The quota of each pool, where it is not the capacity of its policy: pools shrink as needed.
+#[derive(Clone, Debug)]
+enum PoolQuotas {
+    AreCapacities,
+    Blocks(Vec<u32>),
+}
+
+/// Which of them it is follows from the settings. So states of caches that shrink at once are as
+/// they were before there was another way.
+impl Snapshot for PoolQuotas {
+    fn save(&self, out: &mut SnapshotWriter<'_>) {
+        if let PoolQuotas::Blocks(blocks) = self {
+            blocks.save(out);
+        }
+    }
+
+    fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        match self {
+            PoolQuotas::AreCapacities => Ok(()),
+            PoolQuotas::Blocks(blocks) => blocks.restore(from),
+        }
+    }
 }
 
 impl<P> Index<usize> for Pools<P> {
@@ -86,7 +126,94 @@ impl<P: Policy> Pools<P> {
             PolicyPool::new(policy, map.first_of(index), map.is_common(index))
         };
         let pools = quotas.blocks().iter().enumerate().map(pool).collect();
-        Pools { pools, tenants: map, counters: TenantCounters::new(tenants) }
+        let counters = TenantCounters::new(tenants);
+        Pools { pools, tenants: map, counters, quotas: PoolQuotas::AreCapacities }
+    }
+
+    /// When pools give up what they hold beyond their quotas.
+    pub(crate) fn shrink(&self) -> Shrink {
+        match self.quotas {
+            PoolQuotas::AreCapacities => Shrink::AtOnce,
+            PoolQuotas::Blocks(_) => Shrink::AsNeeded,
+        }
+    }
+
+    /// The same from the next quotas on, which are to be set at once.
+    pub(crate) fn set_shrink(&mut self, shrink: Shrink) {
+        self.quotas = match shrink {
+            Shrink::AtOnce => PoolQuotas::AreCapacities,
+            Shrink::AsNeeded => {
+                PoolQuotas::Blocks((0..self.count()).map(|pool| self.quota(pool)).collect())
+            }
+        };
+    }
+
+    /// The blocks that a pool may hold.
+    #[inline(always)]
+    pub(crate) fn quota(&self, pool: usize) -> u32 {
+        match &self.quotas {
+            PoolQuotas::AreCapacities => self.pools[pool].policy.capacity(),
+            PoolQuotas::Blocks(blocks) => blocks[pool],
+        }
+    }
+
+    /// Notes other quotas. Returns the capacities that policies are to have now, where they follow.
+    pub(crate) fn set_quotas<'q>(&mut self, quotas: &'q [u32]) -> &'q [u32] {
+        match &mut self.quotas {
+            PoolQuotas::AreCapacities => quotas,
+            PoolQuotas::Blocks(blocks) => {
+                blocks.clear();
+                blocks.extend_from_slice(quotas);
+                &[]
+            }
+        }
+    }
+
+    /// The capacities of policies that together have no more blocks than the quotas: pools above
+    /// theirs give up what is too much, the first ones first.
+    pub(crate) fn fitting(&self) -> Vec<u32> {
+        let mut surplus = self.blocks_of_policies().saturating_sub(self.blocks_of_quotas());
+        let capacity = |pool: usize| {
+            let capacity = self.pools[pool].policy.capacity();
+            let given = surplus.min(capacity.saturating_sub(self.quota(pool)).into());
+            surplus -= given;
+            capacity - given as u32
+        };
+        (0..self.count()).map(capacity).collect()
+    }
+
+    fn blocks_of_policies(&self) -> u64 {
+        self.pools.iter().map(|pool| u64::from(pool.policy.capacity())).sum()
+    }
+
+    fn blocks_of_quotas(&self) -> u64 {
+        (0..self.count()).map(|pool| u64::from(self.quota(pool))).sum()
+    }
+
+    /// Whether a block that is accessed needs room in a pool that may still grow.
+    #[inline(always)]
+    pub(crate) fn lacks_room(&self, pool: usize, block: BlockId) -> bool {
+        let PoolQuotas::Blocks(quotas) = &self.quotas else { return false };
+        let policy = &self.pools[pool].policy;
+        let capacity = policy.capacity();
+        capacity < quotas[pool] && policy.len() >= capacity && !policy.contains(block)
+    }
+
+    /// The pool that gives up a block for one that lacks room: one that does not use all it has,
+    /// else the one that is furthest above its quota. Nothing while some blocks of the quotas are
+    /// no policy's.
+    pub(crate) fn donor(&self) -> Option<usize> {
+        if self.blocks_of_policies() < self.blocks_of_quotas() {
+            return None;
+        }
+        let beyond =
+            |pool: usize| self.pools[pool].policy.capacity().saturating_sub(self.quota(pool));
+        let has_unused = |pool: usize| {
+            let policy = &self.pools[pool].policy;
+            policy.len() < policy.capacity()
+        };
+        let donors = (0..self.count()).filter(|pool| beyond(*pool) > 0);
+        donors.max_by_key(|pool| (has_unused(*pool), beyond(*pool), Reverse(*pool)))
     }
 
     /// One more tenant, unless some but not all share a pool; `make` builds the policy of a pool
@@ -103,6 +230,14 @@ impl<P: Policy> Pools<P> {
             return None;
         } else {
             let (index, tenant) = (self.pools.len(), self.tenants.count() as u16);
+            let capacity_blocks = match &mut self.quotas {
+                PoolQuotas::AreCapacities => capacity_blocks,
+                // Its blocks come from other pools, as it needs them.
+                PoolQuotas::Blocks(blocks) => {
+                    blocks.push(0);
+                    0
+                }
+            };
             self.pools.push(PolicyPool::new(make(index, capacity_blocks), tenant, false));
             None
         };

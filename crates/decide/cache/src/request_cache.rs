@@ -5,7 +5,7 @@
 //! policy has forgotten it.
 
 use crate::index::{BlockAddress, MIN_LOADED_IDS, SparseIndex};
-use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, Shrink, WriteMode};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_snapshot::Snapshot;
@@ -133,6 +133,18 @@ impl<P: Policy> Cache<P> {
         kept
     }
 
+    /// The same at a reload, which may change the size of the cache, and when tenants give up what
+    /// they hold beyond their quotas; see [`Engine::fit_quotas`].
+    pub fn divide_otherwise(&mut self, quotas: &Quotas, shrink: Shrink, plan: &mut Plan) -> bool {
+        let mut kept = false;
+        self.control(plan, |engine, left| {
+            engine.set_shrink(shrink);
+            kept = engine.set_quotas(quotas, left);
+            engine.fit_quotas(left);
+        });
+        kept
+    }
+
     /// Lets a control loop change the engine's quotas: it is given the engine and a function
     /// to report each block that leaves; the write-backs and drops replace what `plan` held.
     pub fn control(&mut self, plan: &mut Plan, change: impl FnOnce(&mut Engine<P>, Left<'_>)) {
@@ -141,7 +153,7 @@ impl<P: Policy> Cache<P> {
         change(&mut self.engine, &mut |pool, block, dirty| {
             plan.leave(name(indexes, pool, block), dirty);
         });
-        self.release_all(plan);
+        self.release_all(&plan.moves);
     }
 
     /// Puts other policies in the place of those of all pools; `make` builds one for the pool of an
@@ -159,16 +171,6 @@ impl<P: Policy> Cache<P> {
         self.reserve();
     }
 
-    /// Goes towards other quotas by at most `max_blocks` evictions, whose moves replace what `plan`
-    /// held; returns whether they are reached. See [`Engine::resize_towards`].
-    pub fn resize_towards(&mut self, quotas: &Quotas, max_blocks: u32, plan: &mut Plan) -> bool {
-        let mut reached = false;
-        self.control(plan, |engine, left| {
-            reached = engine.resize_towards(quotas, max_blocks, left);
-        });
-        reached
-    }
-
     /// Decides about one block of a read or write, and adds what follows to the plan.
     fn decide_block<const PAST: bool>(
         &mut self,
@@ -180,7 +182,12 @@ impl<P: Policy> Cache<P> {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
         let access = BlockAccess { block: cached.id, tenant, write, future };
-        let outcome = if PAST { self.engine.pass(access) } else { self.engine.access(access) };
+        let outcome = if PAST {
+            self.engine.pass(access)
+        } else {
+            self.make_room(&access, plan);
+            self.engine.access(access)
+        };
         let hit = outcome.verdict == Verdict::Hit;
         self.engine.count_bytes(tenant, write, part.bytes, if hit { part.bytes } else { 0 });
         plan.all_hit &= hit;
@@ -202,6 +209,20 @@ impl<P: Policy> Cache<P> {
             self.load_next_evicted(cached.pool.into());
         }
         outcome
+    }
+
+    /// Makes room for an access whose tenant holds less than its quota, from one that holds more;
+    /// see [`Engine::make_room`].
+    #[inline(always)]
+    fn make_room(&mut self, access: &BlockAccess, plan: &mut Plan) {
+        if self.engine.lacks_room(access) {
+            let (planned, indexes) = (plan.moves.len(), &self.indexes);
+            let pool = self.engine.pool_of(access.tenant);
+            self.engine.make_room(pool, &mut |pool, block, dirty| {
+                plan.leave(name(indexes, pool, block), dirty);
+            });
+            self.release_all(&plan.moves[planned..]);
+        }
     }
 
     /// Loads what the decision about a coming request will read first, so that the waits for memory
@@ -250,9 +271,9 @@ impl<P: Policy> Cache<P> {
         }
     }
 
-    /// The same for all blocks that a plan takes out of the cache.
-    fn release_all(&mut self, plan: &Plan) {
-        for cached in plan.leaving() {
+    /// The same for all blocks that moves take out of the cache.
+    fn release_all(&mut self, moves: &[Move]) {
+        for cached in moves.iter().filter_map(Move::leaving) {
             self.release(cached.pool.into(), cached.id);
         }
     }
@@ -315,7 +336,7 @@ impl<P: Policy> Cache<P> {
             plan.operate(op, dirty, |block| self.cached(pool, block));
         }
         if P::has_regions_or_background_ops() {
-            self.release_all(plan);
+            self.release_all(&plan.moves);
         }
     }
 
@@ -342,6 +363,8 @@ impl<P: Policy> Cache<P> {
             return false;
         }
         let cached = self.named(tenant, number);
+        let read = BlockAccess { block: cached.id, tenant, write: false, future: Future::None };
+        self.make_room(&read, plan);
         let outcome = self.engine.bring_in(tenant, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
         let cached = self.placed(cached);

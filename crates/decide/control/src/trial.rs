@@ -90,9 +90,9 @@ impl SchemeTrial {
         divided: Option<TrialDivision>,
     ) -> SchemeTrial {
         let sample_bits = sample_bits(engine);
-        let quotas = in_miniature(engine, sample_bits);
+        let (quotas, shrink) = (in_miniature(engine, sample_bits), engine.shrink());
         let decider = |make: MakePolicy<'a>, quotas: &Quotas, division| {
-            let engine = Engine::new(tenants, quotas, engine.mode(), make);
+            let engine = Engine::new(tenants, quotas, engine.mode(), make).shrinking(shrink);
             RequestDecider::new(Cache::new(engine, block_shift), division, None)
         };
         let divides = divided.is_some();
@@ -203,7 +203,7 @@ impl SchemeTrial {
 }
 
 fn whole_blocks(engine: &Engine<Box<dyn Policy>>) -> u32 {
-    (0..engine.pools()).map(|pool| engine.policy(pool).capacity()).sum()
+    (0..engine.pools()).map(|pool| engine.quota_of_pool(pool)).sum()
 }
 
 fn sample_bits(engine: &Engine<Box<dyn Policy>>) -> u32 {
@@ -214,7 +214,7 @@ fn sample_bits(engine: &Engine<Box<dyn Policy>>) -> u32 {
 /// has any.
 fn in_miniature(engine: &Engine<Box<dyn Policy>>, sample_bits: u32) -> Quotas {
     let blocks = |pool: usize| {
-        let capacity = engine.policy(pool).capacity();
+        let capacity = engine.quota_of_pool(pool);
         (capacity >> sample_bits).max(capacity.min(1))
     };
     let of = engine.mixed_pools();

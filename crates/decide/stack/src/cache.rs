@@ -15,7 +15,7 @@ use crate::document::Reader;
 use crate::stack::Stack;
 use crate::tables::{CacheTable, Shadow, Trim};
 use crate::tenant::{Goal, TenantSpec};
-use cachewright_cache::SequentialCutoff;
+use cachewright_cache::{SequentialCutoff, Shrink};
 use cachewright_ftl::CleaningSchemes;
 use cachewright_partition::{Need, Partitioner, ResponseGoal};
 use cachewright_policy::characterize::Characterizer;
@@ -81,6 +81,24 @@ impl CacheSpec {
         self.table.policy = auto_policy(&self.table.policy, facts)?;
         self.table.partition = auto_partition(&self.table.partition, facts)?;
         Ok(())
+    }
+
+    /// Errors: blocks are to stay beyond quotas where they cannot.
+    pub(crate) fn check_shrink(&self) -> Result<(), String> {
+        let refuse = |found: &str, reason: &str| {
+            Err(format!("`cache.shrink`: found `as-needed` {found}, expected `at-once`: {reason}"))
+        };
+        match self.shrink {
+            Shrink::AtOnce => Ok(()),
+            Shrink::AsNeeded if self.layout.name != STRIPED => {
+                let found = format!("with `cache.layout = \"{}\"`", self.layout.name);
+                refuse(&found, "a tenant has no more channels than its quota fills")
+            }
+            Shrink::AsNeeded if self.shadow != Shadow::None => {
+                refuse("with `cache.shadow`", "shadow partitions are parts of a quota")
+            }
+            Shrink::AsNeeded => Ok(()),
+        }
     }
 
     /// The table of a file in `folder`. Errors: there is none, a key is refused, no such scheme.
@@ -262,6 +280,8 @@ impl<M> Stack<M> {
     }
 }
 
+/// The layout that gives no tenant channels of its own.
+const STRIPED: &str = "striped";
 /// The word in stack files.
 pub const AUTO: &str = "auto";
 

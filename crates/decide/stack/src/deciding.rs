@@ -9,7 +9,7 @@ use cachewright_types::Value;
 use cachewright_types::seed::mix;
 
 /// Keys of `[cache]` that decide. The capacity stands in blocks.
-const OF_CACHE: [&str; 9] = [
+const OF_CACHE: [&str; 10] = [
     "block",
     "policy",
     "partition",
@@ -17,6 +17,7 @@ const OF_CACHE: [&str; 9] = [
     "characterize",
     "write",
     "trim",
+    "shrink",
     "sequential_cutoff",
     "sequential_streams",
 ];

@@ -17,6 +17,7 @@ use crate::tables::{
     TenantTable, TopTable,
 };
 use crate::tenant::{self, TenantSpec};
+use cachewright_cache::Shrink;
 use cachewright_policy::foreign::is_foreign;
 use cachewright_trace::MergeClock;
 use cachewright_types::declare::{Declared, Scheme};
@@ -269,6 +270,7 @@ impl<M: MachineTables> Stack<M> {
         let whole =
             Stack { origin, name, seed, cache, flash, stack: machine, replay, serve, tenants };
         whole.check_shadow(measured)?;
+        whole.cache.check_shrink()?;
         Ok(whole)
     }
 }
@@ -353,8 +355,12 @@ impl<M: MachineTables> Stack<M> {
             ("layout", resolved_scheme("cache.layout", layout, laid_out)?),
         ];
         let mut table = with(pairs::<CacheTable>(&self.cache), schemes);
-        // Shadow partitions stand there only where they are, as keys of served volumes do.
-        table.retain(|(key, _)| key != "shadow" || self.cache.shadow != Shadow::None);
+        // These stand there only where they do something, as keys of served volumes do.
+        table.retain(|(key, _)| match key.as_str() {
+            "shadow" => self.cache.shadow != Shadow::None,
+            "shrink" => self.cache.shrink != Shrink::AtOnce,
+            _ => true,
+        });
         if let Some(characterizer) = &self.cache.kinds.characterizer {
             let named = &characterizer.named;
             let read = cachewright_policy::characterize::resolved(&named.name, &named.pairs);

@@ -4,7 +4,7 @@
 
 use crate::document::Reader;
 use crate::kinds::{Capacity, ChannelWish, FormatOptions, Label, Stop, Texts, TraceFiles, Warmup};
-use cachewright_cache::WriteMode;
+use cachewright_cache::{Shrink, WriteMode};
 use cachewright_trace::reader::MAX_REQUEST;
 use cachewright_types::declare::{Declared, Nested, Percent, Scheme};
 use cachewright_types::{Bytes, Nanos, Size, choices, declare};
@@ -74,6 +74,8 @@ declare! {
         sequential_cutoff: Bytes = Bytes(0), "bytes"; applies "without `machine.system = \"ssd\"`";
         /// sequential streams that are tracked per volume
         sequential_streams: u32 = 128, "streams", 1 ..= 65_536; applies "with `sequential_cutoff`";
+        /// when a tenant whose quota falls gives up the blocks that it holds beyond it
+        shrink: Shrink = Shrink::AtOnce, "word"; shares "pass";
         /// how a tenant's quota is split, so that cliffs in its miss-ratio curve become slopes
         shadow: Shadow = Shadow::None, "word";
     }

@@ -13,12 +13,13 @@ use cachewright_types::declare::Declared;
 use std::sync::Arc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
-const OF_CACHE: [&str; 7] = [
+const OF_CACHE: [&str; 8] = [
     "capacity",
     "policy",
     "partition",
     "model",
     "models",
+    "shrink",
     "sequential_cutoff",
     "sequential_streams",
 ];
@@ -278,6 +279,7 @@ fn divides_otherwise(old: &LivePlan, new: &LivePlan) -> bool {
     let changed = |key: &str| OF_REPLAY.contains(&key);
     old.capacity_blocks != new.capacity_blocks
         || before.cache.partition != after.cache.partition
+        || before.cache.shrink != after.cache.shrink
         || first_difference(&before.replay, &after.replay, changed).is_some()
 }
 

@@ -462,7 +462,11 @@ impl ExplainedBlock {
             return place;
         }
         let quota = Bytes(u64::from(engine.quota(self.tenant)) << self.block_shift);
-        format!("{place}; {own} has all of its {quota}")
+        match request.tenant == self.tenant {
+            true => format!("{place}; {own} has all of its {quota}"),
+            // Blocks beyond a quota leave as others need the room.
+            false => format!("{place}; {own} had more than its {quota}"),
+        }
     }
 
     /// The block has left the cache.

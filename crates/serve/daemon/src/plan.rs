@@ -374,7 +374,8 @@ impl LivePlan {
     /// The deciding part of a cache, empty.
     pub(crate) fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
         let make = |pool: usize, capacity: u32| self.policy(pool, capacity);
-        Engine::new(tenants, quotas, self.stack.cache.write, make)
+        let engine = Engine::new(tenants, quotas, self.stack.cache.write, make);
+        engine.shrinking(self.stack.cache.shrink)
     }
 
     /// Errors: a log cannot follow the separation or the reclaim policy.

@@ -499,7 +499,8 @@ impl Server {
         if let Some(quotas) = divided {
             let (plan, ahead) = (&self.plan, &changes.ahead);
             let division = || plan.division(ahead, &[]);
-            self.service.blocks.divide_otherwise(&mut self.io, &quotas, division)?;
+            let shrink = plan.stack.cache.shrink;
+            self.service.blocks.divide_otherwise(&mut self.io, &quotas, shrink, division)?;
             let partition = &self.plan.stack.cache.partition.name;
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));

@@ -260,7 +260,8 @@ impl ResolvedCase<'_> {
         let new = spec.policy_maker().map_err(|error| self.refuse(error))?;
         let make =
             |pool: usize, capacity| self.caching.with_models(new(capacity, spec.pool_seed(pool)));
-        let engine = Engine::new(spec.tenants.len(), &quotas, spec.cache.write, make);
+        let engine = Engine::new(spec.tenants.len(), &quotas, spec.cache.write, make)
+            .shrinking(spec.cache.shrink);
         let block_shift = spec.cache.block.0.trailing_zeros();
         let divides = self.needs.partitioner_needs(Need::Interval);
         let signals: SignalNeeds = crate::job::wanted(self, self.capacity_blocks);

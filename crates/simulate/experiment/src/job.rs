@@ -153,7 +153,8 @@ impl<'a> Job<'a> {
             let other = self.case.caching.with_models(new(0, seed.derive("shadow")));
             Box::new(Shadowed::new(other, policy))
         };
-        Ok(self.explained(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)))
+        let engine = Engine::new(spec.tenants.len(), quotas, spec.cache.write, make);
+        Ok(self.explained(engine.shrinking(spec.cache.shrink)))
     }
 
     /// The same engine, which finds the causes of its misses if that is asked for.
@@ -181,7 +182,8 @@ impl<'a> Job<'a> {
             self.case.caching.with_models(P::new(capacity, settings, spec.pool_seed(pool)))
         };
         let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
-        let lane = EngineLane::new(self.explained(engine), self.workload.recording);
+        let engine = self.explained(engine.shrinking(spec.cache.shrink));
+        let lane = EngineLane::new(engine, self.workload.recording);
         if self.case.needs.inputs().requests { lane.observing_requests() } else { lane }
     }
 

@@ -77,7 +77,7 @@ pub fn window_rows<P: Policy>(
     window: u32,
     time_ns: u64,
 ) -> Vec<Row> {
-    let total = (0..engine.pools()).map(|p| u64::from(engine.policy(p).capacity())).sum();
+    let total = (0..engine.pools()).map(|p| u64::from(engine.quota_of_pool(p))).sum();
     let tenants = (0..before.len()).map(|tenant| TenantId(tenant as u16));
     let now: Vec<Held> = tenants
         .map(|id| Held {

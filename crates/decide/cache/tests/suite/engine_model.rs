@@ -1,6 +1,6 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
-use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, Shrink, WriteMode};
 use cachewright_policy::{Need, PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
 use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};
@@ -27,8 +27,6 @@ enum Upkeep {
     Adopt(u64, bool),
     /// A block whose copy is lost.
     Forget(u64),
-    /// A size of the first pool, to be reached by so many evictions at a time.
-    Towards(u32, u32),
     /// Write-back of so many blocks that stay.
     Clean(u32),
     /// A request without bytes.
@@ -40,7 +38,6 @@ fn upkeep() -> impl Strategy<Value = Upkeep> {
         8 => Just(Upkeep::Nothing),
         1 => (0..24_u64, any::<bool>()).prop_map(|(block, dirty)| Upkeep::Adopt(block, dirty)),
         1 => (0..24_u64).prop_map(Upkeep::Forget),
-        1 => (0..12_u32, 1..4_u32).prop_map(|(size, max)| Upkeep::Towards(size, max)),
         1 => (1..5_u32).prop_map(Upkeep::Clean),
         1 => (0..24_u64).prop_map(Upkeep::Empty),
     ]
@@ -69,6 +66,7 @@ struct Replay<'a> {
     steps: &'a [Step],
     mode: WriteMode,
     kind: Kind,
+    shrink: Shrink,
     /// Whether the cause of each miss is found.
     explains: bool,
 }
@@ -98,7 +96,8 @@ impl PolicyVisitor for Replay<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) {
         let make = |_, capacity| P::new(capacity, &settings, Seed(1));
-        let mut engine = Engine::new(3, &self.kind.quotas(6), self.mode, make);
+        let engine = Engine::new(3, &self.kind.quotas(6), self.mode, make);
+        let mut engine = engine.shrinking(self.shrink);
         if self.explains {
             engine.explain_misses(12, false, false);
         }
@@ -107,7 +106,15 @@ impl PolicyVisitor for Replay<'_> {
         let mut held = Held::new();
         for step in self.steps {
             if let Some(size) = step.resize {
-                assert!(cache.set_quotas(&self.kind.quotas(size), &mut plan));
+                let quotas = self.kind.quotas(size);
+                assert!(match step.op {
+                    Op::Write => cache.divide_otherwise(&quotas, self.shrink, &mut plan),
+                    _ => cache.set_quotas(&quotas, &mut plan),
+                });
+                let set: Vec<u32> = (0..quotas.blocks().len())
+                    .map(|pool| cache.engine().quota_of_pool(pool))
+                    .collect();
+                assert_eq!(set, quotas.blocks());
                 follow(&plan, Op::Read, self.mode, &mut held);
             }
             if let Some(eighths) = step.divide {
@@ -128,6 +135,7 @@ impl PolicyVisitor for Replay<'_> {
             cache.background_ops(pool, &mut plan);
             follow(&plan, Op::Read, self.mode, &mut held);
             assert_eq!(cache.audit(), Ok(()));
+            assert!(held.len() <= 12, "no more blocks than the cache ever has");
             let dirty = held.values().filter(|(dirty, _)| *dirty).count() as u64;
             assert_eq!(cache.engine().dirty_blocks(), dirty);
             for tenant in 0..3 {
@@ -160,7 +168,8 @@ impl Replay<'_> {
                 let dirty = dirty && self.mode == WriteMode::WriteBack;
                 let adopted = cache.adopt(tenant, block, dirty, plan);
                 follow(plan, Op::Read, self.mode, held);
-                let empty = cache.engine().quota(tenant) == 0;
+                let pool = cache.engine().pool_of(tenant);
+                let empty = cache.engine().policy(pool).capacity() == 0;
                 let refused = empty || P::ENTRY.needs.iter().any(knows);
                 assert!(adopted.is_some() || refused, "{} refuses a block", P::ENTRY.name);
                 if let Some(cached) = adopted {
@@ -175,17 +184,6 @@ impl Replay<'_> {
                 let was = held.remove(&(tenant.0, block)).map(|(dirty, _)| dirty);
                 assert_eq!(lost, was, "what is forgotten was held");
                 assert!(!cache.contains(tenant, block));
-            }
-            Upkeep::Towards(size, max) => {
-                let before = held.len();
-                let reached = cache.resize_towards(&self.kind.quotas(size), max, plan);
-                follow(plan, Op::Read, self.mode, held);
-                assert!(before - held.len() <= max as usize, "no more leave than may");
-                let quotas = self.kind.quotas(size);
-                let capacity = |pool| cache.engine().policy(pool).capacity();
-                let is_there =
-                    (0..quotas.blocks().len()).all(|at| capacity(at) == quotas.blocks()[at]);
-                assert_eq!(reached, is_there);
             }
             Upkeep::Clean(max) => {
                 let pool = cache.engine().pool_of(tenant);
@@ -281,9 +279,11 @@ proptest! {
         mode in 0..4_usize,
         kind in prop_oneof![Just(Kind::Shared), Just(Kind::Apart), Just(Kind::Pools)],
         explains: bool,
+        as_needed: bool,
     ) {
+        let (mode, shrink) = (WriteMode::ALL[mode], Shrink::ALL[usize::from(as_needed)]);
         for entry in entries() {
-            let replay = || Replay { steps: &steps, mode: WriteMode::ALL[mode], kind, explains };
+            let replay = || Replay { steps: &steps, mode, kind, shrink, explains };
             visit(entry.name, &[], replay()).expect("defaults are valid");
             // With short periods too, where there are any; and with many background operations.
             let short = [("tick".to_owned(), Value::Int(3))];

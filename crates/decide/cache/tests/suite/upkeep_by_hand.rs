@@ -3,7 +3,7 @@
 //! For: `request_cache`, `memory`, `trim`. Must never know: policies' code.
 
 use cachewright_cache::index::SparseIndex;
-use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, Shrink, WriteMode};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Policy, Region, Registered};
 use cachewright_types::declare::NoSettings;
@@ -13,8 +13,12 @@ use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 const TENANTS: [TenantId; 2] = [TenantId(0), TenantId(1)];
 
 fn lru(quotas: &Quotas) -> Cache<Lru> {
+    lru_shrinking(2, quotas, Shrink::AtOnce)
+}
+
+fn lru_shrinking(tenants: usize, quotas: &Quotas, shrink: Shrink) -> Cache<Lru> {
     let make = |_, capacity| Lru::new(capacity, &NoSettings::default(), Seed(0));
-    Cache::new(Engine::new(2, quotas, WriteMode::WriteBack, make), 12)
+    Cache::new(Engine::new(tenants, quotas, WriteMode::WriteBack, make).shrinking(shrink), 12)
 }
 
 /// Accesses one block after the other.
@@ -200,20 +204,72 @@ fn a_request_hits_if_all_of_its_blocks_do() {
     assert_eq!(hits(Op::Trim, 0..9), (true, 4, 2), "counted are reads and writes");
 }
 
-/// From six blocks to two, of which one leaves with space that is not used.
+/// The first tenant has 6 blocks and may hold 2 from now on, the second 4 in place of none. Nothing
+/// leaves until the second misses; then each block that comes takes the place of one of the first.
 #[test]
-fn a_division_in_pieces_says_whether_it_is_done() {
-    let mut cache = lru(&Quotas::PerTenant(vec![6, 0]));
-    each(&mut cache, Op::Write, TENANTS[0], &[1, 2, 3, 4, 5]);
-    let (target, mut plan) = (Quotas::PerTenant(vec![2, 4]), Plan::default());
-    let mut piece = |cache: &mut Cache<Lru>, max_blocks| {
-        let reached = cache.resize_towards(&target, max_blocks, &mut plan);
-        let quotas = TENANTS.map(|tenant| cache.engine().quota(tenant));
-        (reached, plan.moves.len(), quotas)
+fn blocks_beyond_a_quota_leave_as_another_tenant_needs_the_room() {
+    let mut cache = lru_shrinking(2, &Quotas::PerTenant(vec![6, 0]), Shrink::AsNeeded);
+    each(&mut cache, Op::Write, TENANTS[0], &[1, 2, 3, 4, 5, 6]);
+    let mut plan = Plan::default();
+    assert!(cache.set_quotas(&Quotas::PerTenant(vec![2, 4]), &mut plan));
+    assert_eq!(plan.moves, []);
+    assert_eq!(TENANTS.map(|tenant| cache.engine().quota(tenant)), [2, 4]);
+    // Its own misses take no room: they evict its own blocks, here the first one.
+    each(&mut cache, Op::Read, TENANTS[0], &[7]);
+    assert_eq!(TENANTS.map(|tenant| cache.engine().occupancy(tenant)), [6, 0]);
+    let mut left_for = |number: u64| {
+        let (offset, length) = (Bytes(number << 12), Bytes(4096));
+        let (time, tenant, op) = (Nanos(0), TENANTS[1], Op::Read);
+        cache.on(&Request { time, offset, length, op, tenant }, &mut plan);
+        let left = |step: &Move| match step {
+            Move::WriteBack(cached) | Move::Drop(cached) => Some((cached.tenant.0, cached.number)),
+            _ => None,
+        };
+        let left: Vec<(u16, u64)> = plan.moves.iter().filter_map(left).collect();
+        assert_eq!(cache.audit(), Ok(()));
+        (left, TENANTS.map(|tenant| cache.engine().occupancy(tenant)))
     };
-    assert_eq!(piece(&mut cache, 0), (false, 0, [5, 0]));
-    assert_eq!(piece(&mut cache, 2), (false, 2, [3, 0]));
-    assert_eq!(piece(&mut cache, 2), (true, 1, [2, 4]));
-    assert_eq!(piece(&mut cache, 2), (true, 0, [2, 4]));
-    assert!(!cache.resize_towards(&Quotas::Shared(6), 2, &mut plan), "other pools");
+    assert_eq!(left_for(8), (vec![(0, 2)], [5, 1]), "the oldest of the first");
+    assert_eq!(left_for(8), (vec![], [5, 1]), "a hit needs no room");
+    assert_eq!(left_for(9), (vec![(0, 3)], [4, 2]));
+    assert_eq!(left_for(10), (vec![(0, 4)], [3, 3]));
+    assert_eq!(left_for(11), (vec![(0, 5)], [2, 4]));
+    assert_eq!(left_for(12), (vec![(1, 8)], [2, 4]), "its own, at its quota");
+}
+
+/// Three tenants, of which the third needs room. The second has two blocks that it does not use,
+/// which go first; then the first is further above its quota.
+#[test]
+fn room_comes_from_what_is_not_used_and_then_from_the_tenant_that_is_furthest_above_its_quota() {
+    let mut cache = lru_shrinking(3, &Quotas::PerTenant(vec![6, 6, 0]), Shrink::AsNeeded);
+    let tenants = [0, 1, 2].map(TenantId);
+    each(&mut cache, Op::Read, tenants[0], &[1, 2, 3, 4, 5, 6]);
+    each(&mut cache, Op::Read, tenants[1], &[1, 2, 3, 4]);
+    assert!(cache.set_quotas(&Quotas::PerTenant(vec![2, 3, 7]), &mut Plan::default()));
+    let mut held = Vec::new();
+    for number in 1..9 {
+        each(&mut cache, Op::Read, tenants[2], &[number]);
+        held.push(tenants.map(|tenant| cache.engine().occupancy(tenant)));
+    }
+    let unused = [[6, 4, 1], [6, 4, 2]];
+    let furthest = [[5, 4, 3], [4, 4, 4], [3, 4, 5], [2, 4, 6], [2, 3, 7], [2, 3, 7]];
+    assert_eq!(held, [&unused[..], &furthest].concat());
+}
+
+/// All quotas together fall: where the cache has become smaller, what all hold beyond that leaves.
+#[test]
+fn a_smaller_cache_takes_effect_at_once() {
+    let mut cache = lru_shrinking(2, &Quotas::PerTenant(vec![6, 6]), Shrink::AsNeeded);
+    each(&mut cache, Op::Write, TENANTS[0], &[1, 2, 3, 4, 5, 6]);
+    each(&mut cache, Op::Write, TENANTS[1], &[1, 2, 3, 4, 5, 6]);
+    let mut plan = Plan::default();
+    let quotas = Quotas::PerTenant(vec![1, 7]);
+    assert!(cache.set_quotas(&quotas, &mut plan) && plan.moves.is_empty(), "blocks may be spare");
+    assert!(cache.divide_otherwise(&quotas, Shrink::AsNeeded, &mut plan));
+    assert_eq!(plan.moves.len(), 4, "{:?}", plan.moves);
+    assert_eq!(TENANTS.map(|tenant| cache.engine().occupancy(tenant)), [2, 6]);
+    assert_eq!(TENANTS.map(|tenant| cache.engine().quota(tenant)), [1, 7]);
+    assert!(cache.divide_otherwise(&quotas, Shrink::AtOnce, &mut plan));
+    assert_eq!(plan.moves.len(), 1);
+    assert_eq!(cache.audit(), Ok(()));
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{
-    Cache, Engine, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
+    Cache, Engine, Plan, Quotas, SequentialCutoff, SequentialStreams, Shrink, WriteMode,
 };
 use cachewright_control::{
     AnswerTimes, CachePolicy, Control, Division, QuotaChange, RequestDecider, SignalNeeds,
@@ -23,8 +23,19 @@ const INTERVAL_NS: u64 = 60;
 
 type Boxed = RequestDecider<Box<dyn Policy>>;
 
+/// How blocks are written and given up.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    write: WriteMode,
+    shrink: Shrink,
+}
+
+const BACK: Mode = Mode { write: WriteMode::WriteBack, shrink: Shrink::AtOnce };
+const THROUGH: Mode = Mode { write: WriteMode::WriteThrough, shrink: Shrink::AtOnce };
+const AS_NEEDED: Mode = Mode { write: WriteMode::WriteBack, shrink: Shrink::AsNeeded };
+
 /// A decider as a server of a stack makes it.
-fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: WriteMode) -> Boxed {
+fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: Mode) -> Boxed {
     let (name, pairs) = partition;
     let partitioner = cachewright_partition::boxed(name, pairs, TENANTS, Seed(1)).unwrap();
     let needs = cachewright_partition::entry(name).unwrap().needs;
@@ -38,7 +49,7 @@ fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: WriteMode) ->
     let make = |pool: usize, capacity| {
         cachewright_policy::registry::boxed(policy, &[], capacity, Seed(pool as u64)).unwrap()
     };
-    let engine = Engine::new(TENANTS, &quotas, mode, make);
+    let engine = Engine::new(TENANTS, &quotas, mode.write, make).shrinking(mode.shrink);
     let cutoff = SequentialCutoff { bytes: 20 << 10, streams: 4 };
     let division = Division::new(control, signals, INTERVAL_NS, SHIFT);
     let streams = SequentialStreams::new(cutoff);
@@ -83,13 +94,7 @@ fn decide(decider: &mut Boxed, request: &Request) -> Decided {
     (changes, plans, standings(decider.cache.engine(), TENANTS))
 }
 
-fn check(
-    policy: &str,
-    partition: (&str, &[(String, Value)]),
-    mode: WriteMode,
-    seed: u64,
-    moment: u64,
-) {
+fn check(policy: &str, partition: (&str, &[(String, Value)]), mode: Mode, seed: u64, moment: u64) {
     let words = format!("{policy}, {partition:?}, {mode:?}");
     let mut rng = Seed(seed).rng();
     let mut decider = made(policy, partition, mode);
@@ -141,7 +146,8 @@ proptest! {
     fn every_partitioner_goes_on(seed: u64, moment in 0_u64..700) {
         for partition in partitions() {
             for policy in ["lru", "arc"] {
-                check(policy, (partition, &[]), WriteMode::WriteBack, seed, moment);
+                check(policy, (partition, &[]), BACK, seed, moment);
+                check(policy, (partition, &[]), AS_NEEDED, seed, moment);
             }
         }
     }
@@ -153,19 +159,19 @@ proptest! {
             // A policy that sees requests has no curves of its own.
             let needs = cachewright_policy::entry(policy).unwrap().needs;
             let pairs = if needs.is_empty() { &own[..] } else { &[] };
-            check(policy, ("hull", pairs), WriteMode::WriteThrough, seed, moment);
-            check(policy, ("shared", &[]), WriteMode::WriteBack, seed, moment);
+            check(policy, ("hull", pairs), THROUGH, seed, moment);
+            check(policy, ("shared", &[]), BACK, seed, moment);
         }
     }
 }
 
 #[test]
 fn another_stack_is_refused_or_found_by_an_audit() {
-    let bytes = saved(&made("lru", ("hull", &[]), WriteMode::WriteBack)).unwrap();
-    let mut shared = made("lru", ("shared", &[]), WriteMode::WriteBack);
+    let bytes = saved(&made("lru", ("hull", &[]), BACK)).unwrap();
+    let mut shared = made("lru", ("shared", &[]), BACK);
     let error = restore(&mut shared, &bytes).unwrap_err().to_string();
     assert_eq!(error, "found 3 pools of Pools in a snapshot, expected 1");
-    let mut without = made("lru", ("hull", &[]), WriteMode::WriteBack);
+    let mut without = made("lru", ("hull", &[]), BACK);
     without.streams = None;
     let error = restore(&mut without, &bytes).unwrap_err().to_string();
     assert_eq!(error, "found 1 streams of RequestDecider in a snapshot, expected 0");

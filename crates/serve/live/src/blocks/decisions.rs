@@ -6,7 +6,9 @@
 use super::copies::Copies;
 use super::replica::{DeciderReplica, DeciderStep, LiveDecider, PolicySource, SavesDecider};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
-use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams};
+use cachewright_cache::{
+    Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, Shrink,
+};
 use cachewright_control::{
     AnswerTimes, DecisionHash, Division, HourlyCurves, KeptCurve, Models, QuotaChange,
     RequestDecider, SchemeTrial,
@@ -382,6 +384,7 @@ impl Decisions {
         &mut self,
         now_ns: u64,
         quotas: &Quotas,
+        shrink: Shrink,
         division: Option<Division>,
         of_replica: Option<Division>,
     ) -> Plan {
@@ -391,9 +394,10 @@ impl Decisions {
             [division, of_replica].map(|division| division.map(|one| one.begun_at(now)));
         self.step(|| DeciderStep::SetQuotas {
             quotas: Box::new(quotas.clone()),
+            shrink,
             division: of_replica.map(Box::new),
         });
-        self.decider.cache.set_quotas(quotas, &mut plan);
+        self.decider.cache.divide_otherwise(quotas, shrink, &mut plan);
         self.decider.division = division;
         let engine = self.decider.cache.engine();
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));

@@ -3,12 +3,13 @@
 //! For: quotas that follow the requests, as in a replay of them. Must never know: which partitioner
 //! divides, where its settings come from. Units: nanoseconds of the decision clock, blocks.
 //!
-//! What a division takes away leaves at once. The steps are carried out like those of any other
-//! decision: clean blocks are dropped, dirty ones are written back first.
+//! What a division takes away leaves at once, or as other tenants need the room. The steps are
+//! carried out like those of any other decision: clean blocks are dropped, dirty ones are written
+//! back first.
 
 use super::server::{BlockServer, State};
 use crate::log::format::GROUP_RECORDS;
-use cachewright_cache::{Plan, SequentialCutoff};
+use cachewright_cache::{Plan, SequentialCutoff, Shrink};
 pub use cachewright_control::Division;
 use cachewright_control::{HourlyCurves, KeptCurve, Models};
 use cachewright_types::TenantId;
@@ -62,6 +63,10 @@ impl State {
     /// it has not: no request is to be decided before.
     pub(super) fn divide_due(&mut self) -> bool {
         while self.decisions.division_is_due(self.now_ns) {
+            if self.decisions.decider.cache.engine().shrink() == Shrink::AsNeeded {
+                self.divide();
+                continue;
+            }
             let mut pools = 0..self.content.log.set().pools();
             // What leaves makes space, so that it leaves where nothing else can.
             let lacks_space =

@@ -15,7 +15,7 @@ use crate::io::batch::Aside;
 use crate::io::{Done, Io, IoError};
 use crate::log::OpenSetError;
 use crate::log::format::Volume;
-use cachewright_cache::Quotas;
+use cachewright_cache::{Quotas, Shrink};
 use cachewright_control::SchemeTrial;
 use cachewright_types::TenantId;
 use std::cell::Ref;
@@ -103,18 +103,20 @@ impl BlockServer {
     }
 
     /// Divides the cache otherwise from now on: these quotas at once, and then by what `division`
-    /// makes, each time the same. Errors: those of `division`; nothing has changed then.
+    /// makes, each time the same. Tenants give up blocks as `shrink` says. Errors: those of
+    /// `division`; nothing has changed then.
     pub fn divide_otherwise<E>(
         &mut self,
         io: &mut impl Io,
         quotas: &Quotas,
+        shrink: Shrink,
         division: impl Fn() -> Result<Option<Division>, E>,
     ) -> Result<(), E> {
         let mut state = self.state();
         state.now_ns = io.now_ns();
         let now_ns = state.now_ns;
         let of_replica = if state.decisions.has_replica() { division()? } else { None };
-        let plan = state.decisions.set_quotas(now_ns, quotas, division()?, of_replica);
+        let plan = state.decisions.set_quotas(now_ns, quotas, shrink, division()?, of_replica);
         state.carry_in_pieces(plan);
         drop(state);
         self.settle();

@@ -8,7 +8,7 @@
 //! replica is too far behind, there is a reason in the place of the snapshot.
 
 use crate::io::worker::{Items, Worker, run_behind_others};
-use cachewright_cache::{Plan, Quotas, SequentialCutoff, SequentialStreams};
+use cachewright_cache::{Plan, Quotas, SequentialCutoff, SequentialStreams, Shrink};
 use cachewright_control::{AnswerTimes, DecisionHash, Division, Models, RequestDecider};
 use cachewright_policy::Policy;
 use cachewright_snapshot::saved;
@@ -72,6 +72,7 @@ pub(super) enum DeciderStep {
     },
     SetQuotas {
         quotas: Box<Quotas>,
+        shrink: Shrink,
         division: Option<Box<Division>>,
     },
     ReplacePolicies(PolicySource),
@@ -114,8 +115,8 @@ impl DeciderStep {
             DeciderStep::AddTenant { capacity_blocks, make } => {
                 cache.add_tenant(capacity_blocks, |pool, blocks| make(pool, blocks));
             }
-            DeciderStep::SetQuotas { quotas, division } => {
-                cache.set_quotas(&quotas, plan);
+            DeciderStep::SetQuotas { quotas, shrink, division } => {
+                cache.divide_otherwise(&quotas, shrink, plan);
                 decider.division = division.map(|division| *division);
             }
             DeciderStep::ReplacePolicies(make) => {

@@ -4,7 +4,7 @@
 
 use crate::block_world::{BLOCK, SECTOR, TENANTS};
 use crate::division_world::wandering;
-use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_cache::{Cache, Engine, Quotas, Shrink, WriteMode};
 use cachewright_live::blocks::{
     BackgroundSettings, BlockServer, CleaningSettings, DeviceLayout, RestoreError, Restored,
     ServedVolume, ServerParts,
@@ -23,6 +23,8 @@ pub struct Setting {
     pub quotas: Quotas,
     /// Quotas of tenants wander in this time; 0: they stay.
     pub divided_ns: u64,
+    /// When tenants give up blocks beyond smaller quotas.
+    pub shrink: Shrink,
     /// Blocks of each volume.
     pub blocks: u64,
     /// Sectors that each volume lacks of its last block, whatever its size.
@@ -70,6 +72,7 @@ impl Setting {
             mode,
             quotas,
             divided_ns,
+            shrink: Shrink::AtOnce,
             blocks,
             short: 0,
             backings: (TENANTS, 0),
@@ -91,7 +94,8 @@ impl Setting {
             let seed = Seed(0).derive(&format!("pool/{pool}"));
             cachewright_policy::registry::boxed(self.policy, &[], capacity, seed).unwrap()
         };
-        Cache::new(Engine::new(self.served.len(), &self.quotas, self.mode, make), 12)
+        let engine = Engine::new(self.served.len(), &self.quotas, self.mode, make);
+        Cache::new(engine.shrinking(self.shrink), 12)
     }
 
     /// A volume is served from the next start on, behind the others, as large as before.

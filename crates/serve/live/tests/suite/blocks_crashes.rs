@@ -6,7 +6,7 @@ use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any, submit_to};
 use crate::cleaning::{any_cleaning, segments};
-use cachewright_cache::{Quotas, WriteMode};
+use cachewright_cache::{Quotas, Shrink, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, BlockOp};
 use cachewright_types::{Rng, Seed, TenantId};
 
@@ -89,6 +89,9 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                     shift => setting.layout = Laid::Apart(shift as u16),
                 }
             }
+            if setting.layout == Laid::Striped && seed % 8 > 3 {
+                setting.shrink = Shrink::AsNeeded;
+            }
             cleaned += crash_often(setting, seed, 4 * rounds);
         }
     }
@@ -120,11 +123,14 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;
-    world.setting.divided_ns = 0;
+    (world.setting.divided_ns, world.setting.shrink) = (0, Shrink::AtOnce);
     world.setting.quotas = match blocks(2) {
         1 => Quotas::Shared(blocks(6)),
         _ => {
             world.setting.divided_ns = 300_000;
+            if world.setting.layout == Laid::Striped && blocks(2) == 2 {
+                world.setting.shrink = Shrink::AsNeeded;
+            }
             let tenants = world.setting.served.len();
             Quotas::PerTenant((0..tenants).map(|_| blocks(7 / tenants as u64)).collect())
         }

@@ -2,7 +2,7 @@
 
 use crate::block_world::{Setting, World};
 use crate::division_world::counting;
-use cachewright_cache::{Quotas, WriteMode};
+use cachewright_cache::{Quotas, Shrink, WriteMode};
 use cachewright_live::blocks::BlockOp;
 use cachewright_live::io::{Io, IoOp, Token};
 use cachewright_types::{Seed, TenantId};
@@ -51,6 +51,48 @@ fn dirty_blocks_that_a_division_takes_are_written_back_few_at_one_time() {
     world.read_all();
 }
 
+/// The same division where tenants give up blocks as others need them: no operation begins with it,
+/// and the tenant that grows takes no more than it misses.
+#[test]
+fn a_division_takes_nothing_where_tenants_give_up_blocks_as_needed() {
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    (setting.blocks, setting.segments) = (BLOCKS, 400);
+    setting.quotas = Quotas::PerTenant(vec![BLOCKS as u32, BLOCKS as u32]);
+    (setting.divided_ns, setting.shrink) = (INTERVAL_NS, Shrink::AsNeeded);
+    setting.blocks = 2 * BLOCKS;
+    let mut world = World::new(setting, Seed(5));
+    for tenant in 0..2 {
+        for block in 0..BLOCKS {
+            world.submit(BlockOp::Write, tenant, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+    }
+    let at_ns = INTERVAL_NS + INTERVAL_NS / 2;
+    world.sim.submit(Token(9 << 56), IoOp::Timer { at_ns });
+    world.sim.wait(&mut Vec::new());
+    world.server.advance(&mut world.sim);
+    let tenants = [0, 1].map(TenantId);
+    let quotas = tenants.map(|tenant| world.server.cache().engine().quota(tenant));
+    assert_ne!(quotas, [BLOCKS as u32; 2], "it was divided");
+    let held = |world: &World| {
+        tenants.map(|tenant| u64::from(world.server.cache().engine().occupancy(tenant)))
+    };
+    assert_eq!(held(&world), [BLOCKS; 2]);
+    assert_eq!(world.server.cache().engine().dirty_blocks(), 2 * BLOCKS);
+    let grows = usize::from(quotas[1] > quotas[0]);
+    let missing = u64::from(quotas[grows]) - BLOCKS;
+    assert!(missing > 100, "{quotas:?}");
+    for block in BLOCKS..BLOCKS + 100 {
+        world.submit(BlockOp::Read, grows as u16, block * 8..block * 8 + 8, false);
+        world.drain();
+    }
+    let now = held(&world);
+    assert_eq!(now[grows], BLOCKS + 100);
+    assert_eq!(now[1 - grows], BLOCKS - 100);
+    assert_eq!(world.server.cache().audit(), Ok(()));
+    world.read_all();
+}
+
 /// A reload in the middle of the thousandth interval: the cache is divided at its end, and not for
 /// all those before.
 #[test]
@@ -68,7 +110,8 @@ fn a_division_that_begins_late_makes_up_for_no_interval_before() {
     let divided = Arc::new(AtomicU64::new(0));
     let division = || Ok::<_, String>(Some(counting(2, 8, INTERVAL_NS, &divided)));
     let quotas = Quotas::PerTenant(vec![4, 4]);
-    world.server.divide_otherwise(&mut world.sim, &quotas, division).unwrap();
+    let shrink = Shrink::AtOnce;
+    world.server.divide_otherwise(&mut world.sim, &quotas, shrink, division).unwrap();
     let mut found = Vec::new();
     for intervals in [0, 1, 3] {
         reach(&mut world, (1000 + intervals) * INTERVAL_NS + INTERVAL_NS * 3 / 4);

@@ -5,7 +5,7 @@ use crate::block_world::{BLOCK, SECTOR, Setting, TENANTS, World};
 use crate::blocks_crashes::{crashes, is_chosen};
 use crate::blocks_model::{ALL_OPS, submit_any};
 use crate::device_faults::{any_failure, changes};
-use cachewright_cache::{Quotas, WriteMode};
+use cachewright_cache::{Quotas, Shrink, WriteMode};
 use cachewright_live::blocks::{BlockOp, Passage};
 use cachewright_live::io::sim::{Fault, Sim};
 use cachewright_live::io::{FileId, IoError, IoOp, batch};
@@ -519,6 +519,7 @@ fn random_world(seed: u64) -> u64 {
     if rng.below(3) == 0 {
         setting.divided_ns = 300_000;
         setting.quotas = Quotas::PerTenant(vec![3, 3]);
+        setting.shrink = Shrink::ALL[(seed % 2) as usize];
     }
     let devices = setting.devices as u64;
     setting.short = seed % 4 * 2;

@@ -3,7 +3,7 @@
 use crate::block_world::{Setting, World};
 use crate::blocks_crashes::{crashes, is_chosen};
 use crate::blocks_model::{ALL_OPS, POLICIES, submit_any};
-use cachewright_cache::{Quotas, WriteMode};
+use cachewright_cache::{Quotas, Shrink, WriteMode};
 use cachewright_live::blocks::BlockOp;
 use cachewright_policy::Policy;
 use cachewright_types::{Rng, Seed, TenantId};
@@ -48,8 +48,8 @@ impl World {
 
     fn divide_now(&mut self) {
         let quotas = self.quotas_now();
-        let undivided = || Ok::<_, ()>(None);
-        self.server.divide_otherwise(&mut self.sim, &quotas, undivided).unwrap();
+        let (shrink, undivided) = (self.setting.shrink, || Ok::<_, ()>(None));
+        self.server.divide_otherwise(&mut self.sim, &quotas, shrink, undivided).unwrap();
     }
 
     /// A volume is served from now on.
@@ -196,6 +196,8 @@ fn volumes_come_and_go_between_losses_of_power() {
         };
         let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
         let mut world = world(policy, quotas, seed);
+        // From the first change on, and after each start.
+        world.setting.shrink = Shrink::ALL[(seed / 2 % 2) as usize];
         let mut away = BTreeSet::from([2]);
         for crash in 0..rounds {
             world.context = format!("{policy}, seed {seed}, crash {crash}");

@@ -7,6 +7,7 @@
 
 use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, text};
 use super::{FlashSpec, Scheme};
+use cachewright_cache::Shrink;
 use cachewright_device::ssd::params::ChannelGroups;
 use cachewright_device::store::StoreSettings;
 use cachewright_stack::tables::ExplainedMisses;
@@ -113,6 +114,11 @@ impl MachineTables for StackSpec {
                  \"ssd\"`: the data cache of a drive sees pages, not requests",
                 Bytes(cutoff.bytes).exact()
             ));
+        }
+        if in_drive && rest.cache.shrink != Shrink::AtOnce {
+            return Err("`cache.shrink`: found `as-needed`, expected `at-once` with \
+                        `machine.system = \"ssd\"`"
+                .to_owned());
         }
         if in_drive && rest.replay.causes != ExplainedMisses::None {
             return Err(format!(

@@ -33,6 +33,7 @@ mod recorded_divisions;
 mod response_goals;
 mod segments;
 mod sequential_cutoff;
+mod shrinks;
 mod specs;
 mod start_and_stop;
 mod stops;
