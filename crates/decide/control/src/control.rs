@@ -244,7 +244,8 @@ fn engine_quotas(division: CacheDivision, total_blocks: u32) -> Option<Quotas> {
 pub struct TenantUsage {
     /// Its counters since the cache was opened.
     pub counts: Counts,
-    /// Its quota.
+    /// Blocks that it may hold now: its quota, unless that has changed and nobody has needed room
+    /// since.
     pub quota_blocks: u32,
     /// Blocks that it holds.
     pub held_blocks: u32,

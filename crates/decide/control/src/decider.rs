@@ -192,7 +192,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
 pub fn standings<P: Policy>(engine: &Engine<P>, tenants: usize) -> Vec<TenantUsage> {
     let standing = |tenant: usize| {
         let id = TenantId(tenant as u16);
-        let (quota_blocks, held_blocks) = (engine.quota(id), engine.occupancy(id));
+        // What it hit and missed is of this size, which a quota that shrinks as needed comes to
+        // only later.
+        let quota_blocks = engine.policy(engine.pool_of(id)).capacity();
+        let held_blocks = engine.occupancy(id);
         TenantUsage { counts: *engine.counts(id), quota_blocks, held_blocks }
     };
     (0..tenants).map(standing).collect()

@@ -140,7 +140,8 @@ pub struct TenantView<'a> {
     pub accesses: u64,
     /// Block accesses that hit.
     pub hits: u64,
-    /// Current quota; 0 under a shared pool.
+    /// Blocks that it may hold now: its quota, unless that has changed and nobody has needed room
+    /// since.
     pub quota_blocks: u32,
     /// Blocks held.
     pub occupancy_blocks: u32,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, Shrink, WriteMode};
 use cachewright_control::{CacheDecider, Control, Decider, Signals, divide, standings};
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::{
@@ -145,6 +145,22 @@ fn an_engine_follows_its_control_loop() {
     control.first();
     divide(&mut control, &mut engine, &Signals::default(), &mut |_, _, _| {});
     assert_eq!([0, 1].map(|tenant| engine.quota(TenantId(tenant))), [1, 9]);
+}
+
+/// Hits and misses were those of 6 and 4 blocks until the second tenant needs room.
+#[test]
+fn a_partitioner_is_told_the_sizes_that_tenants_have_had() {
+    let mut engine = lru(&Quotas::PerTenant(vec![6, 4])).shrinking(Shrink::AsNeeded);
+    let mut control = control(vec![per_tenant([6, 4]), per_tenant([1, 9])]);
+    control.first();
+    divide(&mut control, &mut engine, &Signals::default(), &mut |_, _, _| {});
+    let told = |engine: &Engine<Lru>| {
+        standings(engine, 2).iter().map(|one| one.quota_blocks).collect::<Vec<_>>()
+    };
+    assert_eq!([0, 1].map(|tenant| engine.quota(TenantId(tenant))), [1, 9]);
+    assert_eq!(told(&engine), [6, 4]);
+    engine.make_room(1, &mut |_, _, _| {});
+    assert_eq!(told(&engine), [5, 5]);
 }
 
 #[test]
