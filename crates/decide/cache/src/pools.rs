@@ -85,14 +85,17 @@ enum PoolQuotas {
 impl Snapshot for PoolQuotas {
     fn save(&self, out: &mut SnapshotWriter<'_>) {
         if let PoolQuotas::Blocks(blocks) = self {
-            blocks.save(out);
+            blocks.iter().for_each(|quota| quota.save(out));
         }
     }
 
     fn restore(&mut self, from: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
         match self {
             PoolQuotas::AreCapacities => Ok(()),
-            PoolQuotas::Blocks(blocks) => blocks.restore(from),
+            // As many as there are pools, of which the snapshot has no others.
+            PoolQuotas::Blocks(blocks) => {
+                blocks.iter_mut().try_for_each(|quota| quota.restore(from))
+            }
         }
     }
 }
