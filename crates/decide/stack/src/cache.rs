@@ -280,8 +280,8 @@ impl<M> Stack<M> {
     }
 }
 
-/// The layout that gives no tenant channels of its own.
-const STRIPED: &str = "striped";
+/// The layout in which all channels, or devices, hold all tenants' blocks.
+pub const STRIPED: &str = "striped";
 /// The word in stack files.
 pub const AUTO: &str = "auto";
 

@@ -7,6 +7,7 @@ use crate::division::LiveModels;
 use crate::error::LiveError;
 use crate::history::Ahead;
 use crate::plan::LivePlan;
+use cachewright_stack::cache::STRIPED;
 use cachewright_stack::deciding::DIVIDING;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
@@ -230,7 +231,7 @@ impl Changes {
     /// Errors: the cache is to be divided otherwise, and its layout has given devices to tenants.
     fn check_layout(&self) -> Result<(), LiveError> {
         let (plan, layout) = (&self.plan, &self.plan.stack.cache.layout.name);
-        if self.divides && layout != "striped" {
+        if self.divides && layout != STRIPED {
             return Err(plan.refuse(format!(
                 "`cache.layout`: found `{layout}`, which gives devices to tenants at a start, \
                  expected no change of tenants, `cache.partition`, `cache.capacity`, weights, \

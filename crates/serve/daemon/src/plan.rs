@@ -28,6 +28,7 @@ use cachewright_partition::Need as PartitionNeed;
 use cachewright_partition::layout::{ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed};
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_policy::{Need as PolicyNeed, Policy};
+use cachewright_stack::cache::STRIPED;
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
 use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
@@ -520,8 +521,6 @@ fn check_partition(stack: &LiveStack) -> Result<(), String> {
     Ok(())
 }
 
-/// The layout in which all devices hold all tenants' blocks.
-const STRIPED: &str = "striped";
 /// Layouts that a live server carries out: in them a tenant shares its devices with no other, and
 /// has them while it is served.
 const SERVED: [&str; 3] = [STRIPED, "dedicated", "flashblox"];

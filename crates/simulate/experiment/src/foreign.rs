@@ -13,6 +13,7 @@ use cachewright_cache::WriteMode;
 use cachewright_partition::Need;
 use cachewright_policy::foreign::is_foreign;
 use cachewright_policy::{CodeFault, ForeignClass, ForeignCode};
+use cachewright_stack::cache::STRIPED;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -130,7 +131,7 @@ impl Case {
                 format!("`cache.partition`: `{partition}`"),
             ),
             (drive, "`machine.system = \"ssd\"`".to_owned()),
-            (layout != "striped", format!("`cache.layout`: `{layout}`")),
+            (layout != STRIPED, format!("`cache.layout`: `{layout}`")),
         ];
         let removes = [
             (read_only, "`cache.write`: `read-only`".to_owned()),

@@ -10,6 +10,7 @@ use cachewright_partition::fixed::Recorded;
 use cachewright_policy::FutureColumn;
 use cachewright_result::trace::TenantFacts;
 use cachewright_stack::Warmup;
+use cachewright_stack::cache::STRIPED;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
@@ -397,7 +398,7 @@ fn check_replay(spec: &Spec) -> Result<(), ExperimentError> {
     if spec.replay.closed() {
         return Err(refuse(spec, "`replay.loop = \"closed\"`", "`open` with recorded divisions"));
     }
-    if spec.cache.layout.name != "striped" {
+    if spec.cache.layout.name != STRIPED {
         let found = format!("the layout `{}`", spec.cache.layout.name);
         return Err(refuse(spec, &found, "`striped` with recorded divisions"));
     }
