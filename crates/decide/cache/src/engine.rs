@@ -38,7 +38,7 @@ impl<P: Policy> Engine<P> {
         Engine { pools: Pools::new(tenants, quotas, make), mode, blame: None }
     }
 
-    /// The same with pools that shrink so; see [`Engine::set_shrink`].
+    /// The same with pools that give up what they hold beyond smaller quotas so.
     pub fn shrinking(mut self, shrink: Shrink) -> Self {
         self.pools.set_shrink(shrink);
         self
@@ -47,11 +47,6 @@ impl<P: Policy> Engine<P> {
     /// When pools give up what they hold beyond smaller quotas.
     pub fn shrink(&self) -> Shrink {
         self.pools.shrink()
-    }
-
-    /// The same from now on. [`Engine::set_quotas`] is to follow.
-    pub fn set_shrink(&mut self, shrink: Shrink) {
-        self.pools.set_shrink(shrink);
     }
 
     /// Finds the cause of each miss from now on; nothing may be cached yet, and no id reserved. The
@@ -512,27 +507,40 @@ impl<P: Policy> Engine<P> {
         true
     }
 
-    /// What all pools hold beyond all quotas leaves, as it must where the cache has become smaller.
-    /// Each block is given to `left` as by [`Engine::set_quotas`].
-    pub fn fit_quotas(&mut self, left: &mut dyn FnMut(usize, BlockId, bool)) {
+    /// The same where the size of the cache changes, or when pools give up blocks: what all pools
+    /// hold beyond all quotas leaves at once.
+    pub fn divide_otherwise(
+        &mut self,
+        quotas: &Quotas,
+        shrink: Shrink,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) -> bool {
+        if !self.fits(quotas) {
+            return false;
+        }
+        self.pools.set_shrink(shrink);
+        self.set_quotas(quotas, left);
         for (index, capacity) in self.pools.fitting().into_iter().enumerate() {
             self.resize(index, capacity, left);
         }
+        true
     }
 
-    /// Whether an access needs room that its pool may take from another ([`Engine::make_room`]).
-    #[inline(always)]
-    pub fn lacks_room(&self, access: &BlockAccess) -> bool {
-        self.pools.lacks_room(self.pool_of(access.tenant), access.block)
-            && (!access.write || self.mode.admits_writes())
-    }
-
-    /// Makes a pool that [lacks room](Engine::lacks_room) larger by a block, which a pool above its
-    /// quota gives up. The block that leaves there is given to `left` as (pool, block, was dirty).
+    /// Makes room for a block that is to be accessed, where its pool is full and below its quota: a
+    /// pool above its own gives up a block, which is given to `left` as (pool, block, was dirty).
     /// To be called before the access, which then evicts none: one block leaves for one that comes,
-    /// as ever. O(pools), and what the policies' evictions cost.
+    /// as ever. O(pools) where room is made, and what the policies' evictions cost.
+    #[inline(always)]
+    pub fn make_room(&mut self, access: &BlockAccess, left: &mut dyn FnMut(usize, BlockId, bool)) {
+        let pool = self.pool_of(access.tenant);
+        let comes_in = !access.write || self.mode.admits_writes();
+        if comes_in && self.pools.lacks_room(pool, access.block) {
+            self.take_room(pool, left);
+        }
+    }
+
     #[inline(never)]
-    pub fn make_room(&mut self, pool: usize, left: &mut dyn FnMut(usize, BlockId, bool)) {
+    fn take_room(&mut self, pool: usize, left: &mut dyn FnMut(usize, BlockId, bool)) {
         if let Some(donor) = self.pools.donor() {
             let blocks = self.pools[donor].policy.capacity() - 1;
             self.resize(donor, blocks, left);

@@ -134,14 +134,10 @@ impl<P: Policy> Cache<P> {
     }
 
     /// The same at a reload, which may change the size of the cache, and when tenants give up what
-    /// they hold beyond their quotas; see [`Engine::fit_quotas`].
+    /// they hold beyond their quotas; see [`Engine::divide_otherwise`].
     pub fn divide_otherwise(&mut self, quotas: &Quotas, shrink: Shrink, plan: &mut Plan) -> bool {
         let mut kept = false;
-        self.control(plan, |engine, left| {
-            engine.set_shrink(shrink);
-            kept = engine.set_quotas(quotas, left);
-            engine.fit_quotas(left);
-        });
+        self.control(plan, |engine, left| kept = engine.divide_otherwise(quotas, shrink, left));
         kept
     }
 
@@ -211,18 +207,14 @@ impl<P: Policy> Cache<P> {
         outcome
     }
 
-    /// Makes room for an access whose tenant holds less than its quota, from one that holds more;
-    /// see [`Engine::make_room`].
+    /// Makes room for an access; see [`Engine::make_room`].
     #[inline(always)]
     fn make_room(&mut self, access: &BlockAccess, plan: &mut Plan) {
-        if self.engine.lacks_room(access) {
-            let (planned, indexes) = (plan.moves.len(), &self.indexes);
-            let pool = self.engine.pool_of(access.tenant);
-            self.engine.make_room(pool, &mut |pool, block, dirty| {
-                plan.leave(name(indexes, pool, block), dirty);
-            });
-            self.release_all(&plan.moves[planned..]);
-        }
+        let (planned, indexes) = (plan.moves.len(), &self.indexes);
+        self.engine.make_room(access, &mut |pool, block, dirty| {
+            plan.leave(name(indexes, pool, block), dirty);
+        });
+        self.release_all(&plan.moves[planned..]);
     }
 
     /// Loads what the decision about a coming request will read first, so that the waits for memory

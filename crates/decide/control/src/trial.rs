@@ -168,10 +168,10 @@ impl SchemeTrial {
 
     /// The cache is divided otherwise.
     pub fn follow(&mut self, engine: &Engine<Box<dyn Policy>>) {
-        let quotas = in_miniature(engine, self.sample_bits);
+        let (quotas, shrink) = (in_miniature(engine, self.sample_bits), engine.shrink());
         let following = if self.divides { 1 } else { 2 };
         for decider in &mut self.deciders[..following] {
-            decider.cache.set_quotas(&quotas, &mut self.plan);
+            decider.cache.divide_otherwise(&quotas, shrink, &mut self.plan);
         }
     }
 

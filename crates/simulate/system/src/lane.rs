@@ -271,7 +271,10 @@ impl<P: Policy> EngineLane<P> {
         let outcome = match BYTES && flags & CUT_OFF != 0 {
             true => self.engine.pass(access),
             false => {
-                self.make_room(&access);
+                let observer = &mut self.observer;
+                self.engine.make_room(&access, &mut |pool, block, _| {
+                    observer.iter_mut().for_each(|observer| observer.left(pool, block));
+                });
                 self.engine.access(access)
             }
         };
@@ -288,17 +291,6 @@ impl<P: Policy> EngineLane<P> {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
             self.background_ops(tenant);
-        }
-    }
-
-    /// Makes room for an access whose tenant holds less than its quota; see [`Engine::make_room`].
-    #[inline(always)]
-    fn make_room(&mut self, access: &BlockAccess) {
-        if self.engine.lacks_room(access) {
-            let (pool, observer) = (self.engine.pool_of(access.tenant), &mut self.observer);
-            self.engine.make_room(pool, &mut |pool, block, _| {
-                observer.iter_mut().for_each(|observer| observer.left(pool, block));
-            });
         }
     }
 

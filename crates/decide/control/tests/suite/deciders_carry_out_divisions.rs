@@ -150,17 +150,23 @@ fn an_engine_follows_its_control_loop() {
 /// Hits and misses were those of 6 and 4 blocks until the second tenant needs room.
 #[test]
 fn a_partitioner_is_told_the_sizes_that_tenants_have_had() {
-    let mut engine = lru(&Quotas::PerTenant(vec![6, 4])).shrinking(Shrink::AsNeeded);
+    let mut cache = Cache::new(lru(&Quotas::PerTenant(vec![6, 4])).shrinking(Shrink::AsNeeded), 12);
+    let mut plan = Plan::default();
+    for tenant in [0, 1] {
+        cache.on(&request(Op::Read, tenant, 0, 6), &mut plan);
+    }
     let mut control = control(vec![per_tenant([6, 4]), per_tenant([1, 9])]);
     control.first();
-    divide(&mut control, &mut engine, &Signals::default(), &mut |_, _, _| {});
-    let told = |engine: &Engine<Lru>| {
-        standings(engine, 2).iter().map(|one| one.quota_blocks).collect::<Vec<_>>()
+    cache.control(&mut plan, |engine, left| {
+        divide(&mut control, engine, &Signals::default(), left);
+    });
+    let told = |cache: &Cache<Lru>| {
+        standings(cache.engine(), 2).iter().map(|one| one.quota_blocks).collect::<Vec<_>>()
     };
-    assert_eq!([0, 1].map(|tenant| engine.quota(TenantId(tenant))), [1, 9]);
-    assert_eq!(told(&engine), [6, 4]);
-    engine.make_room(1, &mut |_, _, _| {});
-    assert_eq!(told(&engine), [5, 5]);
+    assert_eq!([0, 1].map(|tenant| cache.engine().quota(TenantId(tenant))), [1, 9]);
+    assert_eq!(told(&cache), [6, 4]);
+    cache.on(&request(Op::Read, 1, 9, 1), &mut plan);
+    assert_eq!(told(&cache), [5, 5]);
 }
 
 #[test]

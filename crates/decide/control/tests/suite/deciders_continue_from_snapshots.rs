@@ -23,19 +23,13 @@ const INTERVAL_NS: u64 = 60;
 
 type Boxed = RequestDecider<Box<dyn Policy>>;
 
-/// How blocks are written and given up.
-#[derive(Clone, Copy, Debug)]
-struct Mode {
-    write: WriteMode,
-    shrink: Shrink,
-}
-
-const BACK: Mode = Mode { write: WriteMode::WriteBack, shrink: Shrink::AtOnce };
-const THROUGH: Mode = Mode { write: WriteMode::WriteThrough, shrink: Shrink::AtOnce };
-const AS_NEEDED: Mode = Mode { write: WriteMode::WriteBack, shrink: Shrink::AsNeeded };
-
 /// A decider as a server of a stack makes it.
-fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: Mode) -> Boxed {
+fn made(
+    policy: &str,
+    partition: (&str, &[(String, Value)]),
+    mode: WriteMode,
+    shrink: Shrink,
+) -> Boxed {
     let (name, pairs) = partition;
     let partitioner = cachewright_partition::boxed(name, pairs, TENANTS, Seed(1)).unwrap();
     let needs = cachewright_partition::entry(name).unwrap().needs;
@@ -49,7 +43,7 @@ fn made(policy: &str, partition: (&str, &[(String, Value)]), mode: Mode) -> Boxe
     let make = |pool: usize, capacity| {
         cachewright_policy::registry::boxed(policy, &[], capacity, Seed(pool as u64)).unwrap()
     };
-    let engine = Engine::new(TENANTS, &quotas, mode.write, make).shrinking(mode.shrink);
+    let engine = Engine::new(TENANTS, &quotas, mode, make).shrinking(shrink);
     let cutoff = SequentialCutoff { bytes: 20 << 10, streams: 4 };
     let division = Division::new(control, signals, INTERVAL_NS, SHIFT);
     let streams = SequentialStreams::new(cutoff);
@@ -94,15 +88,22 @@ fn decide(decider: &mut Boxed, request: &Request) -> Decided {
     (changes, plans, standings(decider.cache.engine(), TENANTS))
 }
 
-fn check(policy: &str, partition: (&str, &[(String, Value)]), mode: Mode, seed: u64, moment: u64) {
-    let words = format!("{policy}, {partition:?}, {mode:?}");
+fn check(
+    policy: &str,
+    partition: (&str, &[(String, Value)]),
+    mode: WriteMode,
+    shrink: Shrink,
+    seed: u64,
+    moment: u64,
+) {
+    let words = format!("{policy}, {partition:?}, {mode:?}, {shrink:?}");
     let mut rng = Seed(seed).rng();
-    let mut decider = made(policy, partition, mode);
+    let mut decider = made(policy, partition, mode, shrink);
     for time in 1..=moment {
         decide(&mut decider, &any_request(time, &mut rng));
     }
     let bytes = saved(&decider).unwrap();
-    let mut other = made(policy, partition, mode);
+    let mut other = made(policy, partition, mode, shrink);
     assert_eq!(restore(&mut other, &bytes), Ok(()), "{words}");
     assert_eq!(other.cache.audit(), Ok(()), "{words}");
     assert_eq!(saved(&other).unwrap(), bytes, "{words}");
@@ -146,8 +147,10 @@ proptest! {
     fn every_partitioner_goes_on(seed: u64, moment in 0_u64..700) {
         for partition in partitions() {
             for policy in ["lru", "arc"] {
-                check(policy, (partition, &[]), BACK, seed, moment);
-                check(policy, (partition, &[]), AS_NEEDED, seed, moment);
+                for shrink in Shrink::ALL.iter().copied() {
+                    let mode = WriteMode::WriteBack;
+                    check(policy, (partition, &[]), mode, shrink, seed, moment);
+                }
             }
         }
     }
@@ -159,19 +162,21 @@ proptest! {
             // A policy that sees requests has no curves of its own.
             let needs = cachewright_policy::entry(policy).unwrap().needs;
             let pairs = if needs.is_empty() { &own[..] } else { &[] };
-            check(policy, ("hull", pairs), THROUGH, seed, moment);
-            check(policy, ("shared", &[]), BACK, seed, moment);
+            let (mode, shrink) = (WriteMode::WriteThrough, Shrink::AtOnce);
+            check(policy, ("hull", pairs), mode, shrink, seed, moment);
+            check(policy, ("shared", &[]), WriteMode::WriteBack, shrink, seed, moment);
         }
     }
 }
 
 #[test]
 fn another_stack_is_refused_or_found_by_an_audit() {
-    let bytes = saved(&made("lru", ("hull", &[]), BACK)).unwrap();
-    let mut shared = made("lru", ("shared", &[]), BACK);
+    let of = |partition| made("lru", (partition, &[]), WriteMode::WriteBack, Shrink::AtOnce);
+    let bytes = saved(&of("hull")).unwrap();
+    let mut shared = of("shared");
     let error = restore(&mut shared, &bytes).unwrap_err().to_string();
     assert_eq!(error, "found 3 pools of Pools in a snapshot, expected 1");
-    let mut without = made("lru", ("hull", &[]), BACK);
+    let mut without = of("hull");
     without.streams = None;
     let error = restore(&mut without, &bytes).unwrap_err().to_string();
     assert_eq!(error, "found 1 streams of RequestDecider in a snapshot, expected 0");

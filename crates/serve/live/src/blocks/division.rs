@@ -60,18 +60,17 @@ impl BlockServer {
 
 impl State {
     /// Divides as often as is due, where the log has space for the records of what leaves. False if
-    /// it has not: no request is to be decided before.
+    /// it has not: no request is to be decided before. Where tenants shrink as needed none leaves.
     pub(super) fn divide_due(&mut self) -> bool {
+        // A reload may have put off the division that waited.
+        self.space.division_waits = false;
         while self.decisions.division_is_due(self.now_ns) {
-            if self.decisions.decider.cache.engine().shrink() == Shrink::AsNeeded {
-                self.divide();
-                continue;
-            }
+            let takes = self.decisions.decider.cache.engine().shrink() == Shrink::AtOnce;
             let mut pools = 0..self.content.log.set().pools();
             // What leaves makes space, so that it leaves where nothing else can.
             let lacks_space =
                 |pool| !self.has_space(pool, self.groups_of(pool)) && !self.is_stuck(pool);
-            self.space.division_waits = pools.any(lacks_space);
+            self.space.division_waits = takes && pools.any(lacks_space);
             if self.space.division_waits {
                 return false;
             }
