@@ -244,8 +244,8 @@ fn engine_quotas(division: CacheDivision, total_blocks: u32) -> Option<Quotas> {
 pub struct TenantUsage {
     /// Its counters since the cache was opened.
     pub counts: Counts,
-    /// Blocks that it may hold now: its quota, unless that has changed and nobody has needed room
-    /// since.
+    /// Blocks that it may hold now: its quota, or its size of before while no other tenant has
+    /// needed the room.
     pub quota_blocks: u32,
     /// Blocks that it holds.
     pub held_blocks: u32,

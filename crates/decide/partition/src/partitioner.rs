@@ -140,8 +140,8 @@ pub struct TenantView<'a> {
     pub accesses: u64,
     /// Block accesses that hit.
     pub hits: u64,
-    /// Blocks that it may hold now: its quota, unless that has changed and nobody has needed room
-    /// since.
+    /// Blocks that it may hold now: its quota, or its size of before while no other tenant has
+    /// needed the room.
     pub quota_blocks: u32,
     /// Blocks held.
     pub occupancy_blocks: u32,
