@@ -18,7 +18,8 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 HANG_GUARD_MS = 30 * 60 * 1000
-DRAWN = "document.documentElement.dataset.figures === 'drawn'"
+# A page that is being opened has no root element for a moment.
+DRAWN = "document.documentElement?.dataset.figures === 'drawn'"
 TOOLTIP = """() => {
   const found = document.querySelector("#vg-tooltip-element.visible");
   if (!found) return null;
