@@ -3,10 +3,10 @@
 
 For: `benches/slow_disk.py [--server PATH] [--partition NAME] [--shrink HOW]`. Two tenants have a
 cache, and a disk each. The busy one writes 2,000 blocks per second, in places at random, where its
-disk takes about half of that. The quiet one either asks for 1,000 blocks that are cached, or writes
-other ones. Both are rehearsed with caches of small and of large segments, and without the busy
-tenant. Printed are response times by kind. Same server, same numbers. Must never know: how the
-server works.
+disk takes about half of that. The quiet one asks for 1,000 blocks that are cached, or fills its
+half of the cache and writes other blocks, or fills its half slowly beside the busy one. All are
+rehearsed with caches of small and of large segments, and without the busy tenant. Printed are
+response times by kind. Same server, same numbers. Must never know: how the server works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = 4096
 SECONDS = 20
 # Requests per second.
-HOT, COLD, BUSY = 200, 40, 2000
+HOT, COLD, FILLING, BUSY = 200, 40, 200, 2000
 PLACES = 200_000
 # Blocks with which a tenant that writes other ones fills its half of the cache first.
 FILLED = 8192
@@ -67,6 +67,12 @@ def cold(draw: random.Random) -> list[Asked]:
     first = [(nth * 100, 0, "W", 300_000 + nth) for nth in range(FILLED)]
     times = range(0, SECONDS * 1_000_000, 1_000_000 // COLD)
     return first + [(at + 1, 0, "W", draw.randrange(PLACES)) for at in times]
+
+
+def filling(_draw: random.Random) -> list[Asked]:
+    """Return writes of new blocks, fewer than the tenant's half of the cache holds."""
+    step = 1_000_000 // FILLING
+    return [(nth * step + 1, 0, "W", 300_000 + nth) for nth in range(SECONDS * FILLING)]
 
 
 def busy(draw: random.Random) -> list[Asked]:
@@ -114,7 +120,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for capacity, segment in CACHES:
             stack = STACK.format(capacity=capacity, segment=segment, **keys)
-            for name, quiet in (("hot", hot), ("cold", cold)):
+            for name, quiet in (("hot", hot), ("cold", cold), ("filling", filling)):
                 for beside in (False, True):
                     # The other volume is known, but for one request silent.
                     others = busy(random.Random(2)) if beside else [(0, 1, "W", 0)]
