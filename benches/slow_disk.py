@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What a tenant waits for beside one that writes more than its disk takes, in virtual time.
 
-For: `benches/slow_disk.py [--server PATH] [--partition NAME] [--shrink HOW]`. Two tenants have a
-cache, and a disk each. The busy one writes 2,000 blocks per second, in places at random, where its
-disk takes about half of that. The quiet one asks for 1,000 blocks that are cached, or fills its
-half of the cache and writes other blocks, or fills its half slowly beside the busy one. All are
-rehearsed with caches of small and of large segments, and without the busy tenant. Printed are
-response times by kind. Same server, same numbers. Must never know: how the server works.
+For: `benches/slow_disk.py [--server PATH] [--partition NAME] [--shrink HOW] [--faster N]`. Two
+tenants have a cache, and a disk each. The busy one writes 2,000 blocks per second, in places at
+random, where its disk takes about half of that. The quiet one either asks for 1,000 blocks that are
+cached, or writes other ones, so many times as often as usual. Both are rehearsed with caches of
+small and of large segments, and without the busy tenant. Printed are response times by kind. Same
+server, same numbers. Must never know: how the server works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = 4096
 SECONDS = 20
 # Requests per second.
-HOT, COLD, FILLING, BUSY = 200, 40, 200, 2000
+HOT, COLD, BUSY = 200, 40, 2000
 PLACES = 200_000
 # Blocks with which a tenant that writes other ones fills its half of the cache first.
 FILLED = 8192
@@ -56,23 +56,17 @@ backing = "busy.img"
 Asked = tuple[int, int, str, int]
 
 
-def hot(draw: random.Random) -> list[Asked]:
+def hot(draw: random.Random, faster: int) -> list[Asked]:
     """Return reads and writes, by turns, of blocks that are soon cached."""
-    times = range(0, SECONDS * 1_000_000, 1_000_000 // HOT)
+    times = range(0, SECONDS * 1_000_000, 1_000_000 // (HOT * faster))
     return [(at + 1, 0, "RW"[nth % 2], draw.randrange(1000)) for nth, at in enumerate(times)]
 
 
-def cold(draw: random.Random) -> list[Asked]:
+def cold(draw: random.Random, faster: int) -> list[Asked]:
     """Return writes that fill the tenant's half of the cache, and then writes of other blocks."""
     first = [(nth * 100, 0, "W", 300_000 + nth) for nth in range(FILLED)]
-    times = range(0, SECONDS * 1_000_000, 1_000_000 // COLD)
+    times = range(0, SECONDS * 1_000_000, 1_000_000 // (COLD * faster))
     return first + [(at + 1, 0, "W", draw.randrange(PLACES)) for at in times]
-
-
-def filling(_draw: random.Random) -> list[Asked]:
-    """Return writes of new blocks, fewer than the tenant's half of the cache holds."""
-    step = 1_000_000 // FILLING
-    return [(nth * step + 1, 0, "W", 300_000 + nth) for nth in range(SECONDS * FILLING)]
 
 
 def busy(draw: random.Random) -> list[Asked]:
@@ -111,6 +105,9 @@ def main() -> None:
     parser.add_argument("--server", type=Path, default=release)
     parser.add_argument("--partition", default="equal")
     parser.add_argument("--shrink", default="at-once")
+    parser.add_argument(
+        "--faster", type=int, default=1, help="times the usual rate of the quiet tenant"
+    )
     given = parser.parse_args()
     keys = {"partition": given.partition, "shrink": given.shrink}
     print(
@@ -120,11 +117,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for capacity, segment in CACHES:
             stack = STACK.format(capacity=capacity, segment=segment, **keys)
-            for name, quiet in (("hot", hot), ("cold", cold), ("filling", filling)):
+            for name, quiet in (("hot", hot), ("cold", cold)):
                 for beside in (False, True):
                     # The other volume is known, but for one request silent.
                     others = busy(random.Random(2)) if beside else [(0, 1, "W", 0)]
-                    requests = sorted(quiet(random.Random(1)) + others)
+                    requests = sorted(quiet(random.Random(1), given.faster) + others)
                     tenants = rehearsed(given.server.resolve(), Path(folder), stack, requests)
                     cells = [f"{capacity}, {segment}", name, "a slow disk" if beside else "nothing"]
                     cells += [shown(tenants[0], "read"), shown(tenants[0], "write")]
