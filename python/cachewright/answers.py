@@ -2993,6 +2993,9 @@ class LoadedTenant:
     sent: int
     # Requests of the trace that lie beyond the export, or have no bytes.
     skipped: int
+    # How late, after their times in the trace, 99 % of the requests were sent at most; none where
+    # they go as fast as answers come.
+    late_p99_us: float | None
     # Requests as they were sent, long ones in pieces, by kind.
     requests: tuple[AnsweredRequests, ...]
 

@@ -249,9 +249,11 @@ def test_a_load_is_answered_and_counted(tmp_path: Path, command: Command) -> Non
         kinds = {one["kind"]: one["count"] for one in tenant["requests"]}
         assert (tenant["sent"], tenant["skipped"]) == (43, 1)
         assert kinds == {"read": 20, "write": 20, "flush": 1, "trim": 1}
+        assert tenant["late_p99_us"] is None  # Without a speed no request has a time.
         shown = command("live", "load", path, "--requests", "10", "--speed", "1000")
         assert shown.status == 0, shown.err
         assert "data    read" in shown.out
+        assert "data: 99 % of the requests were sent at most" in shown.err
     finally:
         server.stop(signal.SIGTERM)
     refused = command("live", "load", path, "--set", 'serve.listen=["systemd"]')

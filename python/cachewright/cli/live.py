@@ -319,6 +319,9 @@ def load(
             if tenant.skipped:
                 counted = words.counted(tenant.skipped, "request")
                 output.note(f"{tenant.name}: {counted} beyond the export were left out")
+            if tenant.late_p99_us is not None:
+                late = words.duration(tenant.late_p99_us * NS_PER_US)
+                output.note(f"{tenant.name}: 99 % of the requests were sent at most {late} late")
     if any(one.errors for _, one in rows):
         raise RunError("some requests were answered with errors")
 

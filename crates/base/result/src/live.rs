@@ -337,6 +337,9 @@ pub struct LoadedTenant {
     pub sent: u64,
     /// Requests of the trace that lie beyond the export, or have no bytes.
     pub skipped: u64,
+    /// How late, after their times in the trace, 99 % of the requests were sent at most; none where
+    /// they go as fast as answers come.
+    pub late_p99_us: Option<f64>,
     /// Requests as they were sent, long ones in pieces, by kind.
     pub requests: Vec<AnsweredRequests>,
 }

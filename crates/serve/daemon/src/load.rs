@@ -14,9 +14,13 @@ use cachewright_result::live::{AnsweredRequests, LoadAnswer, LoadedTenant};
 use cachewright_stack::{ListenAddress, TenantSpec, without_trace};
 use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::Op;
+use cachewright_types::measure::Latencies;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
@@ -81,6 +85,8 @@ struct Sender<'a> {
     settings: LoadSettings,
     started: Instant,
     meter: ExportMeter,
+    /// How late requests were sent.
+    late: Latencies,
     sent: u64,
     skipped: u64,
 }
@@ -93,9 +99,18 @@ impl Sender<'_> {
     ) -> Result<LoadedTenant, LiveError> {
         let failed = |error| LiveError::Failed(format!("export `{}`: {error}", tenant.export));
         let connection = LoadConnection::open(address, &tenant.export).map_err(failed)?;
-        let (started, meter) = (Instant::now(), ExportMeter::default());
-        let mut sender =
-            Sender { tenant, connection, settings, started, meter, sent: 0, skipped: 0 };
+        // Else the system ends each wait up to 50 us late; where it refuses, it does.
+        let _refused = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut sender = Sender {
+            tenant,
+            connection,
+            settings,
+            started: Instant::now(),
+            meter: ExportMeter::default(),
+            late: Latencies::default(),
+            sent: 0,
+            skipped: 0,
+        };
         sender.all().map_err(failed)?;
         sender.finish().map_err(failed)
     }
@@ -162,9 +177,13 @@ impl Sender<'_> {
         let Some(speed) = self.settings.speed else { return Ok(()) };
         let due = Duration::from_nanos((time_ns as f64 / speed) as u64);
         loop {
-            let left = due.saturating_sub(self.started.elapsed());
+            let passed = self.started.elapsed();
+            let left = due.saturating_sub(passed);
             match (left.is_zero(), self.connection.under_way()) {
-                (true, _) => return Ok(()),
+                (true, _) => {
+                    self.late.record(passed.saturating_sub(due).as_nanos() as u64);
+                    return Ok(());
+                }
                 (false, 0) => thread::sleep(left),
                 (false, _) => self.connection.take(Some(left), &mut self.meter)?,
             }
@@ -198,6 +217,8 @@ impl Sender<'_> {
             seconds,
             sent: self.sent,
             skipped: self.skipped,
+            late_p99_us: (self.late.count() > 0)
+                .then(|| self.late.quantile_ns(0.99) as f64 / NS_PER_US),
             requests: requests.collect(),
         })
     }
@@ -228,11 +249,15 @@ impl Stream {
         })
     }
 
-    fn set_patience(&self, patience: Option<Duration>) -> std::io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.set_read_timeout(patience),
-            Stream::Tcp(stream) => stream.set_read_timeout(patience),
-        }
+    /// Waits until something can be read, or for so long; false if nothing can. The time-out of a
+    /// socket counts in ticks of the system: requests of some milliseconds would be sent at once.
+    fn wait(&self, patience: Duration) -> std::io::Result<bool> {
+        let stream: BorrowedFd = match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        };
+        let patience = Timespec::try_from(patience).map_err(|_| ErrorKind::InvalidInput)?;
+        Ok(poll(&mut [PollFd::from_borrowed_fd(stream, PollFlags::IN)], Some(&patience))? > 0)
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
@@ -262,7 +287,6 @@ pub struct LoadConnection {
     /// What writes send: bytes that do not compress.
     payload: Vec<u8>,
     out: Vec<u8>,
-    patience: Option<Duration>,
 }
 
 impl LoadConnection {
@@ -285,7 +309,6 @@ impl LoadConnection {
             chunk: vec![0; CHUNK],
             payload: (0..PIECE).map(|_| byte()).collect(),
             out: Vec::new(),
-            patience: None,
         };
         while connection.size == 0 {
             connection.take(None, &mut ExportMeter::default())?;
@@ -323,20 +346,16 @@ impl LoadConnection {
         patience: Option<Duration>,
         meter: &mut ExportMeter,
     ) -> Result<(), String> {
-        if patience != self.patience {
-            self.stream.set_patience(patience).map_err(|error| error.to_string())?;
-            self.patience = patience;
-        }
-        let count = match self.stream.read(&mut self.chunk) {
+        let read = match patience.map_or(Ok(true), |patience| self.stream.wait(patience)) {
+            Ok(true) => self.stream.read(&mut self.chunk),
+            Ok(false) => return Ok(()),
+            Err(error) => Err(error),
+        };
+        let count = match read {
             Ok(0) => return Err("the server has closed the connection".to_owned()),
             Ok(count) => count,
-            Err(error) => {
-                let waits = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
-                return match waits.contains(&error.kind()) {
-                    true => Ok(()),
-                    false => Err(error.to_string()),
-                };
-            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error.to_string()),
         };
         self.out.clear();
         let mut input = &self.chunk[..count];
