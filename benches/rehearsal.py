@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Rehearsals beside the servers that they rehearse.
 
-For: `benches/rehearsal.py [--rounds N] [--seconds S] [--server PATH] [--memory DIR] [--disk DIR]`,
-where PATH is a release build of `cachewrightd`. Two stacks: one on files in memory with a volume
-that answers 2 ms later, and one on files of this machine's disk. `cachewrightd calibrate` times
-each folder. Then each of six workloads is served N times in real time to `cachewright live load`,
-which sends requests at the times of a trace. The same trace is rehearsed on what was calibrated.
-Prints mean and 99th percentile by kind: the median of the live runs, their spread, and the
-rehearsal. Both count from the arrival of a request to its answer; those of the server are read from
-its status. Percentiles of kinds with fewer than 1,000 requests are left out; the server counts in
-classes an eighth apart and says the end of one, and so do these tables of a rehearsal.
+For: `benches/rehearsal.py [--rounds N] [--seconds S] [--server PATH] [--memory DIR] [--disk DIR]
+[--apart]`, where PATH is a release build of `cachewrightd`. Two stacks: one on files in memory with
+a volume that answers 2 ms later, and one on files of this machine's disk. `cachewrightd calibrate`
+times each folder. Then each of six workloads is served N times in real time to `cachewright live
+load`, which sends requests at the times of a trace; with `--apart` server and client have a core
+each. The same trace is rehearsed on what was calibrated. Prints mean and 99th percentile by kind:
+the median of the live runs, their spread, and the rehearsal. Both count from the arrival of a
+request to its answer; those of the server are read from its status. Percentiles of kinds with fewer
+than 1,000 requests are left out; the server counts in classes an eighth apart and says the end of
+one, and so do these tables of a rehearsal.
 Must never know: how a server works. Units: microseconds.
 """
 
@@ -134,12 +135,12 @@ class Found:
     p99: float
 
 
-def live_run(folder: Path, server: Path) -> dict[str, Found]:
+def live_run(folder: Path, server: Path, apart: bool) -> dict[str, Found]:
     """Serve the load once; returns what the server counted, by kind."""
     format_devices(folder / "stack.toml")
-    words = [str(server), "stack.toml"]
-    process = started(words, folder, folder / "s.sock")
-    load = [sys.executable, "-m", "cachewright", "live", "load", "stack.toml"]
+    on_core = [["taskset", "--cpu-list", str(core)] if apart else [] for core in (0, 1)]
+    process = started([*on_core[0], str(server), "stack.toml"], folder, folder / "s.sock")
+    load = [*on_core[1], sys.executable, "-m", "cachewright", "live", "load", "stack.toml"]
     load += ["--speed", "1", "--depth", "4096", "--json"]
     try:
         subprocess.run(load, cwd=folder, stdout=subprocess.DEVNULL, check=True)
@@ -205,6 +206,8 @@ def main() -> None:
     parser.add_argument("--server", type=lambda text: Path(text).resolve(), default=server)
     parser.add_argument("--memory", type=Path, default=Path("/dev/shm"))
     parser.add_argument("--disk", type=Path, help="a folder of the disk; a new one if left out")
+    words = "the server and the system's threads for it on core 0, the client on core 1"
+    parser.add_argument("--apart", action="store_true", help=words)
     given = parser.parse_args()
     for stack, place in (("memory", given.memory), ("disk", given.disk)):
         with tempfile.TemporaryDirectory(dir=place) as name:
@@ -220,7 +223,7 @@ def main() -> None:
             print("|---|---|---|--:|--:|--:|--:|")
             for workload in (*(workload.name for workload in WORKLOADS), "oltp"):
                 make_load(folder / "load.csv", workload, given.seconds)
-                live = [live_run(folder, given.server) for _ in range(given.rounds)]
+                live = [live_run(folder, given.server, given.apart) for _ in range(given.rounds)]
                 report(workload, live, rehearsed(folder, given.server))
 
 

@@ -205,6 +205,10 @@ const SERVED_DEPTH: usize = 32;
 const MEASURED_FOR: Duration = Duration::from_secs(2);
 /// Operations on devices of a write at that depth: writes share groups of the log.
 const OPERATIONS_OF_WRITE: f64 = 1.0 / 16.0;
+/// Parts of each list of times, one behind the other. What is said of the list is the median of
+/// what its parts say: a machine that others share stops for some milliseconds now and then, and
+/// one such stop is in one part.
+const TURNS: usize = 5;
 /// Ends of sleeps that are timed at most, and how long each sleep is where that does not matter.
 const MOST_SLEEPS: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -359,12 +363,12 @@ impl CommandTimes {
         }
     }
 
-    /// Times of at most `count` operations, sorted. Errors: the device's.
+    /// Times of at most `count` operations. Errors: the device's.
     fn times(
         &mut self,
         count: usize,
         op: impl Fn(&mut CommandTimes) -> Result<u64, LiveError>,
-    ) -> Result<Vec<u64>, LiveError> {
+    ) -> Result<Times, LiveError> {
         // The first ones find nothing in place.
         for _ in 0..count / 20 {
             op(self)?;
@@ -373,9 +377,50 @@ impl CommandTimes {
         while times.len() < count && (!self.span.is_over(begun) || times.is_empty()) {
             times.push(op(self)?);
         }
-        times.sort_unstable();
-        Ok(times)
+        Ok(Times::of(times))
     }
+}
+
+/// Times of one kind, in turns.
+struct Times {
+    /// At least one, each sorted.
+    turns: Vec<Vec<u64>>,
+}
+
+impl Times {
+    /// In the order in which they were found; there are some.
+    fn of(times: Vec<u64>) -> Times {
+        let turns = times.chunks(times.len().div_ceil(TURNS).max(1)).map(|turn| {
+            let mut turn = turn.to_vec();
+            turn.sort_unstable();
+            turn
+        });
+        Times { turns: turns.collect() }
+    }
+
+    /// The time that a share of 100 of them does not exceed.
+    fn quantile_ns(&self, share: f64) -> f64 {
+        median(self.turns.iter().map(|turn| {
+            let place = (share / 100.0 * (turn.len() - 1) as f64).round();
+            turn[place as usize] as f64
+        }))
+    }
+
+    fn mean_ns(&self) -> f64 {
+        median(self.turns.iter().map(|turn| turn.iter().sum::<u64>() as f64 / turn.len() as f64))
+    }
+
+    /// The times that the [shares](MEASURED_SHARES) of commands do not exceed.
+    fn quantiles(&self) -> Vec<Nanos> {
+        MEASURED_SHARES.iter().map(|share| rounded(self.quantile_ns(*share))).collect()
+    }
+}
+
+/// The middle one; of two, the lower one. 0 of none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
 fn measured_device(path: &Path, span: &MeasuredSpan) -> Result<MeasuredSettings, LiveError> {
@@ -421,11 +466,11 @@ fn measured_device(path: &Path, span: &MeasuredSpan) -> Result<MeasuredSettings,
     while under_way > 0 {
         under_way -= commands.take()?;
     }
-    let at_once = (mean_ns(&reads) + mean_ns(&writes)) / 2.0 / command_ns;
+    let at_once = (reads.mean_ns() + writes.mean_ns()) / 2.0 / command_ns;
     Ok(MeasuredSettings {
-        read: quantiles(&reads),
-        write: quantiles(&writes),
-        flush: quantiles(&flushes),
+        read: reads.quantiles(),
+        write: writes.quantiles(),
+        flush: flushes.quantiles(),
         read_mb_per_s: rate(&reads, &large_reads),
         write_mb_per_s: rate(&writes, &large_writes),
         parallelism: (at_once.round() as u32).clamp(1, DEPTH as u32),
@@ -433,19 +478,10 @@ fn measured_device(path: &Path, span: &MeasuredSpan) -> Result<MeasuredSettings,
     })
 }
 
-/// The times that shares of commands do not exceed; times are sorted.
-fn quantiles(times: &[u64]) -> Vec<Nanos> {
-    let last = times.len().saturating_sub(1);
-    let at = |share: &f64| (share / 100.0 * last as f64).round() as usize;
-    let time = |share: &f64| times.get(at(share)).map(|ns| rounded(*ns as f64));
-    MEASURED_SHARES.iter().filter_map(time).collect()
-}
-
 /// MB per second of what large commands have more than small ones, by medians; 0 where they take no
-/// longer. Times are sorted.
-fn rate(small: &[u64], large: &[u64]) -> f64 {
-    let median = |times: &[u64]| times.get(times.len() / 2).copied().unwrap_or_default();
-    bytes_rate(LARGE - BLOCK, median(large) as f64 - median(small) as f64)
+/// longer.
+fn rate(small: &Times, large: &Times) -> f64 {
+    bytes_rate(LARGE - BLOCK, large.quantile_ns(50.0) - small.quantile_ns(50.0))
 }
 
 /// MB per second; 0 where bytes take no time.
@@ -458,12 +494,8 @@ fn rounded(ns: f64) -> Nanos {
     Nanos((ns / 10.0).round() as u64 * 10)
 }
 
-fn mean_ns(times: &[u64]) -> f64 {
-    times.iter().sum::<u64>() as f64 / times.len().max(1) as f64
-}
-
-/// How late timers end, where nothing else happens, sorted. Errors: no input and output.
-fn timers(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
+/// How late timers end, where nothing else happens. Errors: no input and output.
+fn timers(span: &MeasuredSpan) -> Result<Times, LiveError> {
     let (mut io, mut done) = (system_io()?, Vec::new());
     let mut late = Vec::new();
     for _ in 0..span.sleeps() {
@@ -473,12 +505,11 @@ fn timers(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
         late.push(io.now_ns() - at_ns);
         done.clear();
     }
-    late.sort_unstable();
-    Ok(late)
+    Ok(Times::of(late))
 }
 
-/// How long after an event a thread runs that sleeps, sorted. Errors: no input and output, no pipe.
-fn wakes(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
+/// How long after an event a thread runs that sleeps. Errors: no input and output, no pipe.
+fn wakes(span: &MeasuredSpan) -> Result<Times, LiveError> {
     let failed = |error: std::io::Error| LiveError::Failed(format!("a pipe: {error}"));
     let (mut reader, mut writer) = std::io::pipe().map_err(failed)?;
     let source = Arc::new(reader.try_clone().map_err(failed)?.into());
@@ -501,9 +532,8 @@ fn wakes(span: &MeasuredSpan) -> Result<Vec<u64>, LiveError> {
         reader.read_exact(&mut [0]).map_err(failed)?;
         late.extend(sent.try_recv().map(|sent| now.duration_since(sent).as_nanos() as u64));
     }
-    late.sort_unstable();
     match writing.join() {
-        Ok(written) => written.map(|()| late).map_err(failed),
+        Ok(written) => written.map(|()| Times::of(late)).map_err(failed),
         Err(_) => Err(LiveError::Failed("a defect ended a thread; please report it".to_owned())),
     }
 }
@@ -581,8 +611,8 @@ impl CalibratedServer {
     fn processor(
         &self,
         device: &MeasuredSettings,
-        wakes: &[u64],
-        timers: &[u64],
+        wakes: &Times,
+        timers: &Times,
     ) -> Result<Processor, LiveError> {
         let mut client = LoadConnection::open(&self.address, "data").map_err(unserved)?;
         let mut rng = Seed(2).derive("calibrate").rng();
@@ -609,7 +639,7 @@ impl CalibratedServer {
         let operation = ((hit_ns - write_ns) / (1.0 - OPERATIONS_OF_WRITE)).clamp(0.0, hit_ns);
         let both = hit_ns - operation;
         // A read that takes longer than a server looks for is slept for, too.
-        let woken_ns = mean_ns(wakes) * device.read_share_above(Nanos(LOOK_NS));
+        let woken_ns = wakes.mean_ns() * device.read_share_above(Nanos(LOOK_NS));
         let known_ns = both + operation + device.mean_read_ns() + woken_ns;
         let mut cold_ns = 0.0_f64;
         let cold = responses.into_iter().map(|response_ns| {
@@ -622,8 +652,8 @@ impl CalibratedServer {
             request: rounded(both / 2.0),
             operation: rounded(operation),
             answer: rounded(both / 2.0),
-            wake: quantiles(wakes),
-            timer: quantiles(timers),
+            wake: wakes.quantiles(),
+            timer: timers.quantiles(),
             read_mb_per_s: bytes_rate(LARGE_REQUEST - BLOCK, large_hit_ns - hit_ns),
             write_mb_per_s: bytes_rate(LARGE_REQUEST - BLOCK, large_write_ns - write_ns),
             cold,
@@ -679,15 +709,20 @@ impl CalibratedServer {
         mut next: impl FnMut() -> NbdCommand,
     ) -> Result<f64, LiveError> {
         let mut rng = Seed(3).derive("calibrate").rng();
-        let (begun, mut times) = (Instant::now(), 0);
-        let (count, seconds) = self.reads()?;
-        while times < MOST_SLEEPS && (!self.span.is_over(begun) || times == 0) {
-            thread::sleep(sleep.mul_f64(0.5 + rng.unit()));
-            one(client, next()).map_err(unserved)?;
-            times += 1;
+        let turn = self.span.clone().lasting(self.span.length / TURNS as u32);
+        let mut means = Vec::new();
+        for _ in 0..TURNS {
+            let (begun, mut times) = (Instant::now(), 0);
+            let (count, seconds) = self.reads()?;
+            while times < MOST_SLEEPS && (!turn.is_over(begun) || times == 0) {
+                thread::sleep(sleep.mul_f64(0.5 + rng.unit()));
+                one(client, next()).map_err(unserved)?;
+                times += 1;
+            }
+            let (count_after, seconds_after) = self.reads()?;
+            means.push((seconds_after - seconds) * 1e9 / (count_after - count).max(1) as f64);
         }
-        let (count_after, seconds_after) = self.reads()?;
-        Ok((seconds_after - seconds) * 1e9 / (count_after - count).max(1) as f64)
+        Ok(median(means.into_iter()))
     }
 
     /// Reads that were answered, and the sum of their times. Errors: the monitor does not answer.
@@ -780,11 +815,22 @@ mod tests {
         assert_eq!(bytes_rate(61_440, -3.0), 0.0);
     }
 
+    /// By hand: five turns of 0 to 100 us each, in steps of 0.1 us. In one of them the machine
+    /// stops for 30 ms, which no list tells; in three of five turns, it does.
     #[test]
-    fn quantiles_are_times_that_were_found() {
-        let times: Vec<u64> = (0..=1000).map(|number| number * 100).collect();
+    fn what_happens_in_one_turn_only_is_not_told() {
+        let turn: Vec<u64> = (0..=1000).map(|number| number * 100).collect();
         let expected = [0, 5_000, 25_000, 50_000, 75_000, 90_000, 95_000, 99_000, 99_900, 100_000];
-        assert_eq!(quantiles(&times), expected.map(Nanos));
-        assert_eq!(quantiles(&[77_777]), [Nanos(77_780); 10]);
+        let with_stops = |stops: usize| {
+            let mut times = turn.repeat(TURNS);
+            (0..stops).for_each(|stopped| times[stopped * 1001] = 30_000_000);
+            Times::of(times)
+        };
+        for times in [with_stops(0), with_stops(1)] {
+            assert_eq!(times.quantiles(), expected.map(Nanos));
+            assert_eq!(times.mean_ns(), 50_000.0);
+        }
+        assert_eq!(with_stops(3).quantiles()[9], Nanos(30_000_000));
+        assert_eq!(Times::of(vec![77_777]).quantiles(), [Nanos(77_780); 10]);
     }
 }
