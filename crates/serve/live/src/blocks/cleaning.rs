@@ -22,7 +22,7 @@ use cachewright_ftl::SegmentFacts;
 use cachewright_types::TenantId;
 use cachewright_types::measure::LossReason;
 use foldhash::fast::FixedState;
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -291,7 +291,15 @@ impl State {
         if !candidates.can_win() {
             return None;
         }
-        let Candidates { segments, crowding, .. } = candidates;
+        let Candidates { mut segments, crowding, .. } = candidates;
+        // Cleaning waits for content that a slow device has not taken, and all tenants wait for
+        // cleaning: of the segments that win space those come first that are free of it soonest.
+        let held = self.held_segments();
+        let free_from = |facts: &SegmentFacts| held.get(&SegmentId(facts.id)).copied();
+        let wins = |facts: &&SegmentFacts| facts.reclaimable > 0;
+        let soonest = segments.iter().filter(wins).map(free_from).min().flatten();
+        let later = segments.iter_mut().filter(|facts| free_from(facts) > soonest);
+        later.for_each(|facts| facts.reclaimable = 0);
         let log = &self.content.log;
         let (free, clock) = (log.free_segments(pool) as u32, log.clock());
         let schemes = &mut self.content.streams.schemes;
@@ -299,6 +307,28 @@ impl State {
         let victim = crowding.or_else(|| schemes.choose(free, clock).map(SegmentId))?;
         schemes.begin(victim.0, clock);
         Some(victim)
+    }
+
+    /// Segments with content that waits for the backing device of a tenant which has more to write
+    /// back than its own room takes, and by which decision the last of it left the cache: devices
+    /// get it in that order.
+    fn held_segments(&self) -> BTreeMap<SegmentId, u64> {
+        let LogContent { log, copies, leaving, .. } = &self.content;
+        let tenants = self.volumes.tenants().filter(|tenant| self.is_beyond_own(*tenant));
+        let slow: BTreeSet<TenantId> = tenants.collect();
+        // What only a sync has not reached yet is free before all that is to be written.
+        let written = leaving.iter().filter(|(_, tenant)| slow.contains(tenant));
+        let written = written.map(|(place, _)| (*place, 0));
+        let departing = slow.iter().flat_map(|tenant| copies.leaving(*tenant, 0..u64::MAX));
+        let departing = departing.filter_map(|copy| {
+            copies.stored(copy).map(|stored| (stored.place, copies.get(copy).left))
+        });
+        let mut held = BTreeMap::new();
+        for (place, left) in written.chain(departing) {
+            let last: &mut u64 = held.entry(log.set().locate(place).0).or_default();
+            *last = left.max(*last);
+        }
+        held
     }
 
     fn candidates(&self, pool: usize) -> Candidates {
@@ -350,7 +380,7 @@ pub struct ContentOwner<'a> {
     pub streams: &'a mut Streams,
     pub copies: &'a mut Copies,
     pub stranded: &'a mut StrandedBlocks,
-    pub leaving: &'a HashSet<Place, FixedState>,
+    pub leaving: &'a HashMap<Place, TenantId, FixedState>,
     /// Blocks that were moved so far.
     pub moved: &'a mut u64,
     pub forgotten: Vec<ForgottenBlock>,
@@ -388,7 +418,7 @@ impl Owner for ContentOwner<'_> {
             };
         }
         let still_read = departing.any(|copy| here(copy).is_some());
-        if still_read || self.leaving.contains(&place) {
+        if still_read || self.leaving.contains_key(&place) {
             ContentStanding::Changing
         } else {
             ContentStanding::Dead

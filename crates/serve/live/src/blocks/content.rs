@@ -13,7 +13,7 @@ use crate::log::format::{LogRecordKind, Version, VolumeId, data_checksum};
 use crate::log::{self, Log, LogEntry, LogError, Place};
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -71,8 +71,8 @@ pub struct LogContent {
     pub fresh_gone: FreshGone,
     /// Dirty content that is not cached and could not be written back. It stays in the log.
     pub stranded: StrandedBlocks,
-    /// Content that left the cache and must stay in the log for some time.
-    pub leaving: HashSet<Place, FixedState>,
+    /// Content that left the cache and must stay in the log for some time, and whose it is.
+    pub leaving: HashMap<Place, TenantId, FixedState>,
     /// The log takes nothing any more.
     pub failed: Option<IoError>,
     /// Begins the log's operations.
@@ -131,7 +131,7 @@ impl LogContent {
             fetched: HashMap::default(),
             fresh_gone: FreshGone::default(),
             stranded: BTreeMap::new(),
-            leaving: HashSet::default(),
+            leaving: HashMap::default(),
             failed: None,
             tasks,
         }
@@ -255,20 +255,20 @@ impl LogContent {
     }
 
     /// Content that has left must stay in the log for some time.
-    pub fn keep(&mut self, place: Place) {
-        self.leaving.insert(place);
+    pub fn keep(&mut self, tenant: TenantId, place: Place) {
+        self.leaving.insert(place, tenant);
     }
 
     /// Content that was kept is not needed any more.
     pub fn release(&mut self, place: Place) {
-        if self.leaving.remove(&place) {
+        if self.leaving.remove(&place).is_some() {
             self.log.note_dead(place);
         }
     }
 
     /// Content that was kept is stranded.
     pub fn strand_kept(&mut self, block: (VolumeId, u64), kept: Stranded) {
-        if self.leaving.remove(&kept.place) {
+        if self.leaving.remove(&kept.place).is_some() {
             self.strand(block, kept);
         }
     }

@@ -361,7 +361,7 @@ impl State {
             (Some(_), None) => self.end_leaving(tenant, number, left),
             (Some((goes_when, version)), Some(stored)) => {
                 let place = stored.place;
-                self.content.keep(place);
+                self.content.keep(tenant, place);
                 let settled = Settled::Gone {
                     number,
                     version,
@@ -686,7 +686,7 @@ impl State {
         if op == BlockOp::Trim {
             return self.content.log.note_dead(place);
         }
-        self.content.keep(place);
+        self.content.keep(tenant, place);
         self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
         // The cleaner may have renewed the content since the decision.
         let version = Version::left_first(self.decisions.in_log(decision)).max(found.version);

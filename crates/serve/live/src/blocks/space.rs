@@ -172,7 +172,7 @@ impl State {
     }
 
     /// Whether a tenant uses more than the room that it has for itself.
-    fn is_beyond_own(&self, tenant: TenantId) -> bool {
+    pub(super) fn is_beyond_own(&self, tenant: TenantId) -> bool {
         let pool = self.content.streams.pool(tenant);
         self.own_room(pool).is_some_and(|own_room| self.room_used(tenant) > own_room)
     }
