@@ -49,6 +49,7 @@ JUDGES = (
 )
 PUBLIC = (("cloudphysics", "fin1"), ("msr-web_3", "dtrs"))
 FRESH = (("queue", "series"), ("queue", "search"))
+# The kinds whose programs have phases: captures of ten minutes, and of one.
 LONG = (
     ("backups", "farm"),
     ("desktops", "farm"),
@@ -333,7 +334,7 @@ def judging(given: argparse.Namespace) -> Iterator[Judged]:
     mixes += mixes_of(others, PUBLIC, "public")
     for at in range(max((_nth(captures, one) for one in captures), default=-1) + 1):
         alike = [one for one in captures if _nth(captures, one) == at]
-        mixes += mixes_of(alike, FRESH, f"#{at + 1}")
+        mixes += mixes_of(alike, (*FRESH, *LONG), f"#{at + 1}")
     mixes += mixes_of(long(given.captures), LONG, "of ten minutes")
     for mix in mixes:
         for capacity in regret.CAPACITIES:

@@ -114,12 +114,14 @@ def test_a_mix_is_replayed_at_its_load_and_another_scheme_joins(traces: Path) ->
 def test_mixes_of_ten_minutes_and_of_seeds_stand_apart(folder: Path) -> None:
     for name in ("fresh-queue-711", "fresh-series-731", "fresh-queue-712", "long-farm-761"):
         (folder / f"{name}.csv.zst").write_bytes(b"")
-    (folder / "long-backups-751.csv.zst").write_bytes(b"")
+    for name in ("fresh-desktops-841", "fresh-farm-861", "long-backups-751"):
+        (folder / f"{name}.csv.zst").write_bytes(b"")
     given = argparse.Namespace(captures=folder, traces=folder / "none", out=folder / "out")
     names = [one.mix.name for one in mixes.judging(given) if one.capacity == "5%wss"]
     cuts = ["judge-oltp+judge-mail cut", "judge-web+judge-file cut"]
     cuts.append("judge-oltp+judge-mail+judge-web+judge-file cut")
-    assert names == [*cuts, "queue+series #1", "backups+farm of ten minutes"]
+    seeds = ["queue+series #1", "desktops+farm #1"]
+    assert names == [*cuts, *seeds, "backups+farm of ten minutes"]
 
 
 def values(slowdown: float, hits: float, goals: float = 1.0) -> dict[str, Any]:
