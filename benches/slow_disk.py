@@ -5,8 +5,9 @@ For: `benches/slow_disk.py [--server PATH] [--partition NAME] [--shrink HOW] [--
 tenants have a cache, and a disk each. The busy one writes 2,000 blocks per second, in places at
 random, where its disk takes about half of that. The quiet one either asks for 1,000 blocks that are
 cached, or writes other ones, so many times as often as usual. Both are rehearsed with caches of
-small and of large segments, and without the busy tenant. Printed are response times by kind. Same
-server, same numbers. Must never know: how the server works.
+small and of large segments, and without the busy tenant. Printed are response times by kind, and
+the blocks that the log appends for each one written. Same server, same numbers. Must never know:
+how the server works.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def busy(draw: random.Random) -> list[Asked]:
     return [(at, 1, "W", draw.randrange(PLACES)) for at in times]
 
 
-def rehearsed(server: Path, folder: Path, stack: str, requests: list[Asked]) -> list[Any]:
-    """Return what each tenant got."""
+def rehearsed(server: Path, folder: Path, stack: str, requests: list[Asked]) -> Any:
+    """Return what came of it."""
     lines = [f"{volume},{op},{block * BLOCK},{BLOCK},{at}" for at, volume, op, block in requests]
     (folder / "asked.csv").write_text("\n".join(lines) + "\n")
     (folder / "stack.toml").write_text(stack)
@@ -86,8 +87,7 @@ def rehearsed(server: Path, folder: Path, stack: str, requests: list[Asked]) -> 
     )
     if done.returncode != 0:
         sys.exit(done.stderr)
-    tenants: list[Any] = json.loads(done.stdout)["cases"][0]["tenants"]
-    return tenants
+    return json.loads(done.stdout)["cases"][0]
 
 
 def shown(tenant: Any, kind: str) -> str:
@@ -111,9 +111,10 @@ def main() -> None:
     given = parser.parse_args()
     keys = {"partition": given.partition, "shrink": given.shrink}
     print(
-        "| cache, segment | quiet tenant | beside | its reads: mean, p99 us | its writes | others |"
+        "| cache, segment | quiet tenant | beside | its reads: mean, p99 us | its writes | others "
+        "| appended per written |"
     )
-    print("|---|---|---|--:|--:|--:|")
+    print("|---|---|---|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         for capacity, segment in CACHES:
             stack = STACK.format(capacity=capacity, segment=segment, **keys)
@@ -122,10 +123,12 @@ def main() -> None:
                     # The other volume is known, but for one request silent.
                     others = busy(random.Random(2)) if beside else [(0, 1, "W", 0)]
                     requests = sorted(quiet(random.Random(1), given.faster) + others)
-                    tenants = rehearsed(given.server.resolve(), Path(folder), stack, requests)
+                    case = rehearsed(given.server.resolve(), Path(folder), stack, requests)
+                    tenants = case["tenants"]
                     cells = [f"{capacity}, {segment}", name, "a slow disk" if beside else "nothing"]
                     cells += [shown(tenants[0], "read"), shown(tenants[0], "write")]
                     cells.append(shown(tenants[1], "write") if beside else "")
+                    cells.append(f"{case['log']['write_amplification']:.2f}")
                     print(f"| {' | '.join(cells)} |", flush=True)
 
 

@@ -309,9 +309,9 @@ impl State {
         Some(victim)
     }
 
-    /// Segments with content that waits for the backing device of a tenant which has more to write
-    /// back than its own room takes, and by which decision the last of it left the cache: devices
-    /// get it in that order.
+    /// Segments with content that waits for the backing device of a tenant which uses more room
+    /// than its own, and by which decision the last of it left the cache: devices get it in that
+    /// order.
     fn held_segments(&self) -> BTreeMap<SegmentId, u64> {
         let LogContent { log, copies, leaving, .. } = &self.content;
         let tenants = self.volumes.tenants().filter(|tenant| self.is_beyond_own(*tenant));
