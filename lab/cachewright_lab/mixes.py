@@ -41,7 +41,8 @@ from cachewright_lab.study import (
     worst_slowdown,
 )
 
-# Mixes by group of volumes. Of fresh captures there is one per seed, of long ones one in all.
+# Mixes by group of volumes. Of fresh captures there is one per seed, of those of ten minutes one
+# in all.
 JUDGES = (
     ("judge-oltp", "judge-mail"),
     ("judge-web", "judge-file"),
@@ -50,7 +51,7 @@ JUDGES = (
 PUBLIC = (("cloudphysics", "fin1"), ("msr-web_3", "dtrs"))
 FRESH = (("queue", "series"), ("queue", "search"))
 # The kinds whose programs have phases: captures of ten minutes, and of one.
-LONG = (
+PHASED = (
     ("backups", "farm"),
     ("desktops", "farm"),
     ("desktops", "backups"),
@@ -334,8 +335,8 @@ def judging(given: argparse.Namespace) -> Iterator[Judged]:
     mixes += mixes_of(others, PUBLIC, "public")
     for at in range(max((_nth(captures, one) for one in captures), default=-1) + 1):
         alike = [one for one in captures if _nth(captures, one) == at]
-        mixes += mixes_of(alike, (*FRESH, *LONG), f"#{at + 1}")
-    mixes += mixes_of(long(given.captures), LONG, "of ten minutes")
+        mixes += mixes_of(alike, (*FRESH, *PHASED), f"#{at + 1}")
+    mixes += mixes_of(long(given.captures), PHASED, "of ten minutes")
     for mix in mixes:
         for capacity in regret.CAPACITIES:
             folder = given.out / f"{label(mix)}-{capacity.removesuffix('%wss')}"
