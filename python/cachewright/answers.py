@@ -2017,8 +2017,10 @@ class ExplainAnswer:
     # first one with a state, and later ones that do not continue the one before. Where the first
     # recording is none of them, the cache is empty at first.
     states: int
-    # Requests in them.
+    # Requests in them that were decided about.
     requests: int
+    # Further ones, of volumes that the stack does not have any more.
+    requests_left_out: int
     # Time from the beginning of the first to the last request, ns.
     span_ns: int
     # Reads and writes of the block.

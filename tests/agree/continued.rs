@@ -3,16 +3,17 @@
 
 use crate::product::{partitions, policies};
 use crate::recording::{SIMULATED_NS, Served, assert_alike, plan_of, simulated_files, stack};
-use crate::served::{Case, Clients, Facts, counts, names, open_server, quotas};
+use crate::served::{Case, Clients, Facts, TENANTS, counts, names, open_server, quotas};
 use cachewright_cache::{Shrink, WriteMode};
-use cachewright_daemon::LivePlan;
+use cachewright_daemon::{Ahead, LivePlan};
 use cachewright_experiment::{ExperimentError, RunOptions, run};
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordedRequests};
+use cachewright_stack::ServerTenants;
 use cachewright_trace::{EncodedState, state_path};
 use cachewright_types::measure::Counts;
-use cachewright_types::{Nanos, Seed};
+use cachewright_types::{Nanos, Seed, TenantId};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -39,11 +40,23 @@ fn write_state(server: &mut BlockServer, plan: &LivePlan, trace: &Path) {
     saved.recv().unwrap().write(&state_path(trace)).unwrap();
 }
 
-/// What a server had counted in a part of its recording, and its quotas in the end.
-fn served(since: &[Counts], until: &[Counts], quotas: &[u32]) -> Served {
-    let counts = until.iter().zip(since).map(|(until, since)| until.since(since)).collect();
-    let recorded = RecordedRequests::default();
-    Served { counts, recorded, lost: 0, quotas: quotas.to_vec(), is_divided: false }
+/// What a server had counted of some tenants in a part of its recording, and their quotas in the
+/// end.
+fn served(order: &[u16], since: &[Counts], until: &[Counts], quotas: &[u32]) -> Served {
+    let each = || order.iter().map(|number| usize::from(*number));
+    let counts = each().map(|number| until[number].since(&since[number])).collect();
+    let (recorded, quotas) = (RecordedRequests::default(), each().map(|one| quotas[one]).collect());
+    Served { counts, recorded, lost: 0, quotas, is_divided: false }
+}
+
+/// The tenants of a case in the order of its stack, and those that it does not have.
+fn order_of(case: &Case) -> (Vec<u16>, Vec<TenantId>) {
+    let order = match &case.facts.tenants[..] {
+        [] => (0..TENANTS).collect(),
+        some => some.to_vec(),
+    };
+    let removed = (0..TENANTS).filter(|tenant| !order.contains(tenant)).map(TenantId).collect();
+    (order, removed)
 }
 
 /// Runs the stack of a case from a moment of a recording, with settings over it.
@@ -73,6 +86,7 @@ fn check(case: &Case, folder: &Path) {
 }
 
 /// The same of a case that the server was reloaded with, after another one had divided its cache.
+/// Tenants that the case does not have are removed then.
 fn check_behind(before: &Case, case: &Case, folder: &Path) {
     let [trace, next] = NAMES.map(|name| folder.join(name));
     let (mut sim, device, volumes) = simulated_files(case.seed);
@@ -80,12 +94,22 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
     server.replicate(plan_of(before).unwrap().decider().unwrap()).unwrap();
     let mut clients = Clients::new(case, false);
     clients.send(&mut sim, &mut server, case, BEFORE);
-    let plan = plan_of(case).unwrap();
-    if before.partition != case.partition {
-        let ahead = plan.ahead().unwrap();
+    let (order, removed) = order_of(case);
+    let place = |number| order.iter().position(|served| *served == number);
+    let numbered = names().into_iter().zip(0..).map(|(name, number)| (name, place(number)));
+    let plan = plan_of(case).unwrap().numbered(&ServerTenants::new(numbered));
+    removed.iter().for_each(|tenant| clients.leave(*tenant));
+    if before.partition != case.partition || !removed.is_empty() {
+        let ahead = vec![Ahead::default(); names().len()];
         let quotas = plan.quotas(&ahead, &[]).unwrap();
         let division = || plan.division(&ahead, &[]);
         server.divide_otherwise(&mut sim, &quotas, case.facts.shrink, division).unwrap();
+    }
+    for tenant in removed {
+        server.remove_volume(tenant);
+        while !server.has_gone(tenant) {
+            clients.send(&mut sim, &mut server, case, 1);
+        }
     }
 
     let origin_ns = server.last_decision().0;
@@ -110,7 +134,7 @@ fn check_behind(before: &Case, case: &Case, folder: &Path) {
 
     let (ended, quotas) = (counts(&server), quotas(&server));
     for (moment, begun) in moments {
-        let rest = served(&begun, &ended, &quotas);
+        let rest = served(&order, &begun, &ended, &quotas);
         assert_alike(case, &rest, &replayed(case, &trace, &format!("{moment}ns"), &[]).unwrap());
     }
 }
@@ -171,6 +195,33 @@ fn a_recording_behind_a_reload_continues_by_the_new_division() {
         // From at once to as needed, and back.
         check_behind(&before, &as_needed(after.clone()), folder.path());
         check_behind(&as_needed(before), &after, folder.path());
+    }
+}
+
+#[test]
+fn a_recording_behind_a_reload_that_removed_a_tenant_continues() {
+    // A reload does not remove tenants that share a pool with some others.
+    let partitions = partitions().into_iter().filter(|partition| *partition != "costpi");
+    for (seed, partition) in (300..).zip(partitions) {
+        for policy in ["lru", "s3-fifo"] {
+            let folder = tempfile::tempdir().unwrap();
+            let before = case(policy, partition, seed);
+            // Those that stay are in another order in the new stack.
+            let facts = Facts { tenants: vec![2, 0], ..Facts::default() };
+            let after = Case { facts, ..before.clone() };
+            check_behind(&before, &after, folder.path());
+            let trace = folder.path().join(NAMES[0]);
+            let whole = replayed(&before, &trace, "0s", &[]).unwrap_err().to_string();
+            let expected = "expected `volume-0`, `volume-2`, which the server served";
+            assert!(whole.contains(expected), "{whole}");
+        }
+    }
+    // A tenant that goes as its blocks are needed, and one tenant that has all.
+    for (seed, tenants) in (400..).zip([vec![2, 0], vec![1], vec![1, 0, 2]]) {
+        let folder = tempfile::tempdir().unwrap();
+        let before = as_needed(case("arc", "hull", seed));
+        let facts = Facts { tenants, ..before.facts.clone() };
+        check_behind(&before, &Case { facts, ..before.clone() }, folder.path());
     }
 }
 

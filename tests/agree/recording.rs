@@ -51,7 +51,9 @@ pub fn stack(case: &Case, trace: &Path) -> String {
         facts.shrink.word(),
         mode.word(),
     );
-    for (tenant, name) in names().iter().enumerate() {
+    let all: Vec<u16> = (0..TENANTS).collect();
+    for &tenant in if facts.tenants.is_empty() { &all } else { &facts.tenants } {
+        let name = &names()[usize::from(tenant)];
         let facts = match (case.partition, tenant) {
             ("static", 0) => "weight = 2\n",
             ("costpi", 0) => "sensitive = true\n",

@@ -41,6 +41,8 @@ pub struct Facts {
     pub others: Vec<FileId>,
     /// Bytes of a sequential stream from which on its requests go past the cache; 0 for none.
     pub cutoff_bytes: u64,
+    /// The tenants that are served, in the order of the stack; empty for all, as they are numbered.
+    pub tenants: Vec<u16>,
 }
 
 /// What is served.
@@ -150,6 +152,8 @@ fn any_request(rng: &mut Rng, tag: u64, tenant: TenantId) -> BlockRequest {
 pub struct Clients {
     rng: Rng,
     under_way: Vec<usize>,
+    /// Tenants that send nothing any more.
+    gone: Vec<TenantId>,
     sent: u64,
     answered: u64,
     may_fail: bool,
@@ -160,7 +164,12 @@ impl Clients {
     pub fn new(case: &Case, may_fail: bool) -> Clients {
         let rng = Seed(case.seed).derive("requests").rng();
         let under_way = vec![0; usize::from(TENANTS) * CONNECTIONS];
-        Clients { rng, under_way, sent: 0, answered: 0, may_fail }
+        Clients { rng, under_way, gone: Vec::new(), sent: 0, answered: 0, may_fail }
+    }
+
+    /// A tenant sends nothing from now on.
+    pub fn leave(&mut self, tenant: TenantId) {
+        self.gone.push(tenant);
     }
 
     /// Sends so many requests more, and waits until all are answered.
@@ -171,8 +180,9 @@ impl Clients {
             assert!(rounds < 1000 * more, "{case:?}: no end, {:?}", server.counts());
             for _ in 0..self.rng.below(4) {
                 let connection = self.rng.below(self.under_way.len() as u64) as usize;
-                if self.under_way[connection] < DEPTH && self.sent < until {
-                    let tenant = TenantId((connection / CONNECTIONS) as u16);
+                let tenant = TenantId((connection / CONNECTIONS) as u16);
+                let is_there = !self.gone.contains(&tenant);
+                if is_there && self.under_way[connection] < DEPTH && self.sent < until {
                     let request = any_request(&mut self.rng, connection as u64, tenant);
                     self.under_way[connection] += 1;
                     self.sent += 1;

@@ -63,6 +63,9 @@ def _show(found: ExplainAnswer) -> None:
         f"{found.partition}; {words.counted(found.requests, 'request')} in "
         f"{words.counted(len(found.recordings), 'recording')} of {words.duration(found.span_ns)}"
     )
+    if found.requests_left_out:
+        left_out = words.counted(found.requests_left_out, "request")
+        output.say(f"{left_out} of volumes that the stack does not have any more left out")
     if not found.states:
         output.say("no state stands beside the first recording: the cache is empty at first")
     output.say()

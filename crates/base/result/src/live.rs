@@ -53,8 +53,10 @@ pub struct ExplainAnswer {
     /// first one with a state, and later ones that do not continue the one before. Where the first
     /// recording is none of them, the cache is empty at first.
     pub states: u64,
-    /// Requests in them.
+    /// Requests in them that were decided about.
     pub requests: u64,
+    /// Further ones, of volumes that the stack does not have any more.
+    pub requests_left_out: u64,
     /// Time from the beginning of the first to the last request, ns.
     pub span_ns: u64,
     /// Reads and writes of the block.

@@ -2,6 +2,7 @@
 //! of what was measured in the last interval. One file is one scheme, or the schemes of one idea;
 //! the schemes are listed in [`registry`]. Units: blocks.
 
+mod active_tenants;
 pub mod costpi;
 pub mod dp;
 pub mod fixed;
@@ -25,6 +26,7 @@ pub mod soft_qos;
 pub mod soft_qos_x;
 pub mod talus;
 
+pub use active_tenants::ActiveTenants;
 pub use partitioner::{
     CacheDivision, CurveKind, Models, Partitioner, Requirement, TenantConstants, TenantGoal,
     TenantView, VictimChoice, VictimSelector, WriteRequest,

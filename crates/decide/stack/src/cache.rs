@@ -17,7 +17,7 @@ use crate::tables::{CacheTable, Shadow, Trim};
 use crate::tenant::{Goal, TenantSpec};
 use cachewright_cache::{SequentialCutoff, Shrink};
 use cachewright_ftl::CleaningSchemes;
-use cachewright_partition::{Need, Partitioner, ResponseGoal};
+use cachewright_partition::{ActiveTenants, Need, Partitioner, ResponseGoal};
 use cachewright_policy::characterize::Characterizer;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_types::declare::Scheme;
@@ -195,8 +195,17 @@ impl<M> Stack<M> {
         self.partitioner_among(self.tenants.len())
     }
 
-    /// The same among so many tenants.
-    pub fn partitioner_among(&self, tenants: usize) -> Result<Box<dyn Partitioner>, String> {
+    /// The same in a server that has removed the tenants that are `absent`; all of the stack are
+    /// served where that is empty.
+    pub fn partitioner_without(&self, absent: &[bool]) -> Result<Box<dyn Partitioner>, String> {
+        let served = absent.iter().filter(|absent| !**absent).count();
+        if served == absent.len() {
+            return self.partitioner();
+        }
+        Ok(Box::new(ActiveTenants::among(self.partitioner_among(served)?, absent)))
+    }
+
+    fn partitioner_among(&self, tenants: usize) -> Result<Box<dyn Partitioner>, String> {
         let named = &self.cache.partition;
         let seed = self.seed.derive("partition");
         cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)

@@ -5,8 +5,8 @@
 
 use crate::stack::{MachineTables, ResolvedEntry, Stack};
 use cachewright_partition::Models;
-use cachewright_types::Value;
 use cachewright_types::seed::mix;
+use cachewright_types::{TenantId, Value};
 
 /// Keys of `[cache]` that decide. The capacity stands in blocks.
 const OF_CACHE: [&str; 10] = [
@@ -33,6 +33,9 @@ pub const DIVIDING: [&str; 7] = [
     "goal_response",
     "goal_p99",
 ];
+
+/// Stands with a tenant that a reload removed, in the place of the keys by which it divided.
+const REMOVED: &str = "removed";
 
 /// The models that decide, by what they are.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +69,13 @@ fn digest_of(bytes: &[u8]) -> u64 {
 }
 
 impl<M: MachineTables> Stack<M> {
-    /// The keys that decide with their values as text, in one order for all stacks. Errors: a
-    /// scheme's setting is refused.
+    /// The keys that decide with their values as text, in one order for all stacks; tenants by the
+    /// numbers that `tenants` gives them. Errors: a scheme's setting is refused.
     pub fn deciding(
         &self,
         capacity_blocks: u32,
         models: DecidingModels<'_>,
+        tenants: &ServerTenants,
     ) -> Result<Vec<(String, String)>, String> {
         let mut found = vec![
             ("seed".to_owned(), self.seed.0.to_string()),
@@ -83,16 +87,105 @@ impl<M: MachineTables> Stack<M> {
             let own = tables.iter().find(|(name, _)| name == table);
             found.extend(own.into_iter().flat_map(|(_, own)| values(own, table, keys)));
         }
-        for (name, entry) in &tables {
-            let ResolvedEntry::List(tenants) = entry else { continue };
-            for (number, tenant) in tenants.iter().enumerate() {
-                let name = format!("{name}[{}]", number + 1);
-                found.extend(values(tenant, &name, &["name"]));
-                found.extend(values(tenant, &name, &DIVIDING));
-            }
+        let own = tables.iter().find_map(|(name, entry)| match entry {
+            ResolvedEntry::List(own) if name == "tenant" => Some(&own[..]),
+            _ => None,
+        });
+        for (number, tenant) in tenants.0.iter().enumerate() {
+            let table = format!("tenant[{}]", number + 1);
+            let Some(place) = tenant.place else {
+                found.push((format!("{table}.name"), tenant.name.clone()));
+                found.push((format!("{table}.{REMOVED}"), "true".to_owned()));
+                continue;
+            };
+            let Some(own) = own.and_then(|own| own.get(place)) else { continue };
+            found.extend(values(own, &table, &["name"]));
+            found.extend(values(own, &table, &DIVIDING));
         }
         Ok(found)
     }
+}
+
+/// The tenants of a server by their numbers: those of a stack, and those that a reload removed,
+/// whose numbers are not given again. Behind reloads the order may be another than the stack's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTenants(Vec<NumberedTenant>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NumberedTenant {
+    name: String,
+    /// Its place in the stack; none of one that was removed.
+    place: Option<usize>,
+}
+
+impl ServerTenants {
+    /// Tenants with their places in a stack; those without were removed.
+    pub fn new(tenants: impl IntoIterator<Item = (String, Option<usize>)>) -> ServerTenants {
+        let numbered = |(name, place)| NumberedTenant { name, place };
+        ServerTenants(tenants.into_iter().map(numbered).collect())
+    }
+
+    /// Those of the settings beside a server's state, as tenants of a stack that has tenants of
+    /// these `names`. Errors: the stack has others than those that the server served, in words.
+    pub fn of_settings(
+        settings: &[(String, String)],
+        names: &[&str],
+    ) -> Result<ServerTenants, String> {
+        let value = |key: String| settings.iter().find(|(own, _)| *own == key).map(|own| &own.1);
+        let mut tenants = Vec::new();
+        while let Some(name) = value(format!("tenant[{}].name", tenants.len() + 1)) {
+            let was_removed = value(format!("tenant[{}].{REMOVED}", tenants.len() + 1)).is_some();
+            let place = names.iter().position(|own| own == name).filter(|_| !was_removed);
+            tenants.push((NumberedTenant { name: name.clone(), place }, was_removed));
+        }
+        let served = tenants.iter().filter(|(_, was_removed)| !was_removed);
+        let is_same = served.clone().count() == names.len()
+            && served.clone().all(|(tenant, _)| tenant.place.is_some());
+        if !is_same {
+            let expected: Vec<&str> = served.map(|(tenant, _)| tenant.name.as_str()).collect();
+            return Err(format!(
+                "`tenant.name`: found {}, expected {}, which the server served",
+                quoted(names),
+                quoted(&expected)
+            ));
+        }
+        Ok(ServerTenants(tenants.into_iter().map(|(tenant, _)| tenant).collect()))
+    }
+
+    /// How many numbers are given.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The name of each.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|tenant| tenant.name.as_str()).collect()
+    }
+
+    /// The place of each in the stack; none of those that were removed.
+    pub fn places(&self) -> Vec<Option<usize>> {
+        self.0.iter().map(|tenant| tenant.place).collect()
+    }
+
+    /// Which were removed.
+    pub fn absent(&self) -> Vec<bool> {
+        self.0.iter().map(|tenant| tenant.place.is_none()).collect()
+    }
+
+    /// The number of each tenant of the stack.
+    pub fn numbers(&self) -> Vec<TenantId> {
+        let numbered = self.0.iter().enumerate();
+        let mut served: Vec<(usize, TenantId)> = numbered
+            .filter_map(|(number, tenant)| Some((tenant.place?, TenantId(number as u16))))
+            .collect();
+        served.sort_unstable_by_key(|(place, _)| *place);
+        served.into_iter().map(|(_, number)| number).collect()
+    }
+}
+
+/// Names as a list in words.
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The values of some keys of a table; nothing for a key that has none.
@@ -156,7 +249,9 @@ mod tests {
         let stack: Stack<NoMachine> = Stack::parse(text, Path::new("s.toml"), &[]).unwrap();
         let partition = &Models { each: vec![file.to_vec()], ..Models::default() };
         let models = DecidingModels { partition, policy: &[], characterizer: None };
-        stack.deciding(8, models).unwrap()
+        let own = stack.tenants.iter().enumerate();
+        let tenants = own.map(|(place, tenant)| (tenant.name.clone(), Some(place)));
+        stack.deciding(8, models, &ServerTenants::new(tenants)).unwrap()
     }
 
     #[test]
@@ -191,5 +286,42 @@ mod tests {
         let fewer = deciding(one, b"model");
         let found = first_difference(&fewer, &known).unwrap();
         assert_eq!(found, ("tenant[2].name", "", "tenant2"));
+    }
+
+    #[test]
+    fn tenants_have_the_numbers_of_the_server_whatever_their_order() {
+        let served = [("a", Some(0)), ("gone", None), ("tenant2", Some(1))];
+        let served = served.map(|(name, place)| (name.to_owned(), place));
+        let server = ServerTenants::new(served);
+        let stack: Stack<NoMachine> = Stack::parse(TEXT, Path::new("s.toml"), &[]).unwrap();
+        let models =
+            DecidingModels { partition: &Models::default(), policy: &[], characterizer: None };
+        let settings = stack.deciding(8, models, &server).unwrap();
+        let value = |key: &str| {
+            settings.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("tenant[2].name").zip(value("tenant[2].removed")), Some(("gone", "true")));
+        assert_eq!((value("tenant[2].weight"), value("tenant[3].name")), (None, Some("tenant2")));
+
+        let other = ServerTenants::of_settings(&settings, &["tenant2", "a"]).unwrap();
+        assert_eq!(other.places(), [Some(1), None, Some(0)]);
+        assert_eq!(other.numbers(), [TenantId(2), TenantId(0)]);
+        assert_eq!((other.absent(), other.names()), (vec![false, true, false], server.names()));
+        assert_eq!(ServerTenants::of_settings(&settings, &["a", "tenant2"]).unwrap(), server);
+        for names in [&["a"][..], &["a", "gone"], &["a", "gone", "tenant2"], &["a", "tenant2", "x"]]
+        {
+            let error = ServerTenants::of_settings(&settings, names).unwrap_err();
+            assert!(error.ends_with("expected `a`, `tenant2`, which the server served"), "{error}");
+        }
+        // The name of one that was removed may be given again.
+        let again = [("a", None), ("b", Some(0)), ("a", Some(1))];
+        let again = ServerTenants::new(again.map(|(name, place)| (name.to_owned(), place)));
+        let text = TEXT
+            .replace("name = \"a\"", "name = \"b\"")
+            .replace("[[tenant]]\ntrace", "[[tenant]]\nname = \"a\"\ntrace");
+        let stack: Stack<NoMachine> = Stack::parse(&text, Path::new("s.toml"), &[]).unwrap();
+        let settings = stack.deciding(8, models, &again).unwrap();
+        let found = ServerTenants::of_settings(&settings, &["b", "a"]).unwrap();
+        assert_eq!((found.numbers(), found), (vec![TenantId(1), TenantId(2)], again));
     }
 }

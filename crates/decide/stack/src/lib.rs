@@ -19,7 +19,7 @@ pub mod tenant;
 pub use cache::CacheSpec;
 pub use cache::{CharacterizerSpec, KindsSpec, ModelFile};
 pub use cachewright_types::declare::Scheme;
-pub use deciding::DecidingModels;
+pub use deciding::{DecidingModels, ServerTenants};
 pub use document::Reader;
 pub use document::{apply, full_key};
 pub use flash::FlashSpec;

@@ -3,7 +3,6 @@
 //! Tenants are told apart by their names. Keys of traces, replays and simulated devices change
 //! nothing of a server.
 
-use crate::division::LiveModels;
 use crate::error::LiveError;
 use crate::history::Ahead;
 use crate::plan::LivePlan;
@@ -11,7 +10,6 @@ use cachewright_stack::cache::STRIPED;
 use cachewright_stack::deciding::DIVIDING;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
-use std::sync::Arc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 8] = [
@@ -205,27 +203,12 @@ impl Changes {
         }
         divides |= !self.added.is_empty() || !self.removed.is_empty();
         (self.plan.stack.tenants, self.plan.volumes) = (tenants, volumes);
-        self.follow(&places);
-        Ok(divides)
-    }
-
-    /// Brings what belongs to tenants into the order of their numbers; `places` are those in the
-    /// stack, none of tenants that were removed.
-    fn follow(&mut self, places: &[Option<usize>]) {
-        self.plan.absent = places.iter().map(Option::is_none).collect();
+        self.plan.follow(&places);
         let known = |place: &Option<usize>| {
             place.and_then(|place| self.ahead.get(place)).cloned().unwrap_or_default()
         };
         self.ahead = places.iter().map(known).collect();
-        let models = &self.plan.models;
-        let of_served =
-            places.iter().flatten().filter_map(|place| models.partition.each.get(*place));
-        let each: Vec<Vec<u8>> = of_served.cloned().collect();
-        if each != models.partition.each {
-            let mut models = LiveModels::clone(models);
-            models.partition.each = each;
-            self.plan.models = Arc::new(models);
-        }
+        Ok(divides)
     }
 
     /// Errors: the cache is to be divided otherwise, and its layout has given devices to tenants.
@@ -336,7 +319,9 @@ fn fixed(key: &str, before: &str, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::division::LiveModels;
     use std::path::Path;
+    use std::sync::Arc;
 
     /// A plan of these tenants; each has a model of its own name with `version` behind it.
     fn plan(names: &[&str], version: &str) -> LivePlan {

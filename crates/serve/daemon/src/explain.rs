@@ -16,10 +16,11 @@ use cachewright_control::{DecisionHash, RequestDecider};
 use cachewright_policy::Policy;
 use cachewright_result::document::Written;
 use cachewright_result::live::{BlockEvent, ExplainAnswer};
+use cachewright_stack::ServerTenants;
 use cachewright_stack::deciding::first_difference;
 use cachewright_trace::{
-    Batch, DivisionRow, Divisions, OpenOptions, RecordedState, RecordingName, StateBegin,
-    TraceError, divisions_path, open, state_path,
+    Batch, DivisionRow, Divisions, DivisionsHead, OpenOptions, RecordedState, RecordingName,
+    StateBegin, TraceError, divisions_path, open, state_path,
 };
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
@@ -54,18 +55,21 @@ pub fn explain(
         if let [Some(first), Some(own)] = named {
             begin_ns = block.last_ns.max(own.saturating_sub(first).saturating_mul(NS_PER_MS));
         }
-        let mut recording = Recorded::open(path, plan, block.is_divided())?;
+        let mut recording = Recorded::open(path)?;
         block.recording = place;
         begin_ns = block.go_on_from_state(plan, path, begin_ns)?;
-        block.begin(begin_ns, recording.has_divisions);
+        let has_divisions = block.is_divided() && recording.divides(plan, &block.names);
+        block.begin(begin_ns, has_divisions);
         while let Some(request) = recording.next(plan)? {
             let time = Nanos(begin_ns.saturating_add(request.time.0));
             while let Some(row) = recording.division_before(request.time) {
                 block.divide(begin_ns.saturating_add(row.time_ns), row.quotas);
             }
             block.divide_due(time);
-            block.request(&Request { time, ..request });
+            let tenant = block.numbers[request.tenant.index()];
+            block.request(&Request { time, tenant, ..request });
         }
+        block.requests_left_out += recording.left_out;
         begin_ns = block.last_ns + 1;
     }
     Ok(block.answer(plan, recordings, volume))
@@ -78,74 +82,77 @@ fn began_ms(path: &Path) -> Option<u64> {
 
 /// A recording that is read.
 struct Recorded {
-    path: PathBuf,
     reader: Box<dyn cachewright_trace::TraceReader>,
     batch: Batch,
     read: usize,
-    /// The tenant of each volume.
-    tenants: Vec<TenantId>,
-    has_divisions: bool,
+    /// The tenant of each volume; none of those that the stack does not have any more.
+    tenants: Vec<Option<TenantId>>,
+    /// Requests of such volumes.
+    left_out: u64,
+    /// What the cache was divided by, if divisions stand beside.
+    head: Option<DivisionsHead>,
     divisions: VecDeque<DivisionRow>,
 }
 
 impl Recorded {
-    /// Opens a recording, with the divisions beside it if the cache is divided among the tenants
-    /// and they are of such a cache. Errors: it cannot be read.
-    fn open(path: &Path, plan: &LivePlan, is_divided: bool) -> Result<Recorded, LiveError> {
+    /// Opens a recording, with the divisions beside it. Errors: it cannot be read.
+    fn open(path: &Path) -> Result<Recorded, LiveError> {
         let words = |error: cachewright_trace::TraceError| LiveError::Refused(error.to_string());
         let reader = open(path, &OpenOptions::default()).map_err(words)?;
         let beside = divisions_path(path);
-        let mut divisions = VecDeque::new();
-        let mut has_divisions = false;
+        let (mut head, mut divisions) = (None, VecDeque::new());
         if beside.exists() {
-            let Divisions { head, rows } = Divisions::read(&beside).map_err(words)?;
-            let names = plan.volumes.iter().map(|volume| &volume.name);
-            let is_own = names.eq(&head.tenants)
-                && (head.block_bytes, head.capacity_blocks)
-                    == (plan.block_bytes(), plan.capacity_blocks);
-            // All is decided by the stack as it is, also what was recorded before it changed.
-            has_divisions = is_divided && is_own;
-            divisions.extend(rows.into_iter().filter(|_| has_divisions));
+            let found = Divisions::read(&beside).map_err(words)?;
+            (head, divisions) = (Some(found.head), found.rows.into());
         }
         let (batch, tenants) = (Batch::default(), Vec::new());
-        Ok(Recorded {
-            path: path.to_owned(),
-            reader,
-            batch,
-            read: 0,
-            tenants,
-            has_divisions,
-            divisions,
-        })
+        Ok(Recorded { reader, batch, read: 0, tenants, left_out: 0, head, divisions })
     }
 
-    /// The next request; nothing at the end. Errors: it cannot be read on, or its volume is none of
-    /// the stack's.
-    fn next(&mut self, plan: &LivePlan) -> Result<Option<Request>, LiveError> {
-        if self.read == self.batch.len() {
-            self.batch.clear();
-            self.read = 0;
-            let found = self.reader.read(&mut self.batch, BATCH);
-            if found.map_err(|error| LiveError::Refused(error.to_string()))? == 0 {
-                return Ok(None);
-            }
-            for name in &self.reader.volumes()[self.tenants.len()..] {
-                let tenant = plan.tenant_named(name).map_err(|error| {
-                    LiveError::Refused(format!("{}: {error}", self.path.display()))
-                })?;
-                self.tenants.push(TenantId(tenant as u16));
-            }
+    /// Takes the divisions beside for those of a cache that has tenants of these `names`, or goes
+    /// without: all is decided by the stack as it is, also what was recorded before it changed.
+    /// Returns whether there are divisions of such a cache.
+    fn divides(&mut self, plan: &LivePlan, names: &[String]) -> bool {
+        let is_own = self.head.as_ref().is_some_and(|head| {
+            head.tenants == names
+                && (head.block_bytes, head.capacity_blocks)
+                    == (plan.block_bytes(), plan.capacity_blocks)
+        });
+        if !is_own {
+            self.divisions.clear();
         }
-        let at = self.read;
-        self.read += 1;
-        let tenant = self.tenants[self.batch.volume[at] as usize];
-        Ok(Some(Request {
-            time: Nanos(self.batch.time_ns[at]),
-            offset: Bytes(self.batch.offset_bytes[at]),
-            length: Bytes(self.batch.length_bytes[at]),
-            op: self.batch.op[at],
-            tenant,
-        }))
+        is_own
+    }
+
+    /// The next request; nothing at the end. Errors: it cannot be read on.
+    fn next(&mut self, plan: &LivePlan) -> Result<Option<Request>, LiveError> {
+        loop {
+            if self.read == self.batch.len() {
+                self.batch.clear();
+                self.read = 0;
+                let found = self.reader.read(&mut self.batch, BATCH);
+                if found.map_err(|error| LiveError::Refused(error.to_string()))? == 0 {
+                    return Ok(None);
+                }
+                for name in &self.reader.volumes()[self.tenants.len()..] {
+                    let tenant = plan.tenant_named(name).ok();
+                    self.tenants.push(tenant.map(|tenant| TenantId(tenant as u16)));
+                }
+            }
+            let at = self.read;
+            self.read += 1;
+            let Some(tenant) = self.tenants[self.batch.volume[at] as usize] else {
+                self.left_out += 1;
+                continue;
+            };
+            return Ok(Some(Request {
+                time: Nanos(self.batch.time_ns[at]),
+                offset: Bytes(self.batch.offset_bytes[at]),
+                length: Bytes(self.batch.length_bytes[at]),
+                op: self.batch.op[at],
+                tenant,
+            }));
+        }
     }
 
     /// The next division that holds before a request of this time.
@@ -163,6 +170,9 @@ struct ExplainedBlock {
     tenant: TenantId,
     number: u64,
     block_shift: u32,
+    /// The number that the cache has for each tenant of the stack, and the names by number: those
+    /// of the server from the state on.
+    numbers: Vec<TenantId>,
     names: Vec<String>,
     /// The time of the last request since the beginning of the first recording.
     last_ns: u64,
@@ -171,6 +181,8 @@ struct ExplainedBlock {
     /// Recordings that began with their states.
     states: u64,
     requests: u64,
+    /// Those of volumes that the stack does not have any more.
+    requests_left_out: u64,
     accesses: u64,
     hits: u64,
     recording: usize,
@@ -197,11 +209,13 @@ impl ExplainedBlock {
             tenant: TenantId(tenant as u16),
             number: offset_bytes >> shift,
             block_shift: shift,
+            numbers: (0..plan.volumes.len()).map(|tenant| TenantId(tenant as u16)).collect(),
             names: plan.volumes.iter().map(|volume| volume.name.clone()).collect(),
             last_ns: 0,
             ahead_ns: 0,
             states: 0,
             requests: 0,
+            requests_left_out: 0,
             accesses: 0,
             hits: 0,
             recording: 0,
@@ -239,15 +253,20 @@ impl ExplainedBlock {
             return Ok(self.last_ns);
         }
         let state = RecordedState::read(&path).map_err(words)?;
-        let own = plan.deciding().map_err(LiveError::Refused)?;
+        // All is decided by the stack as it is, also what another one had decided.
+        let names: Vec<&str> = plan.volumes.iter().map(|volume| &*volume.name).collect();
+        let Ok(tenants) = ServerTenants::of_settings(&state.settings, &names) else {
+            return Ok(begin_ns);
+        };
+        let server = plan.numbered(&tenants);
+        let own = server.deciding().map_err(LiveError::Refused)?;
         if first_difference(&own, &state.settings).is_some() {
-            // All is decided by the stack as it is, also what another one had decided.
             return Ok(begin_ns);
         }
         let refused = |error: String| {
             LiveError::Refused(format!("{}: {error}, expected a state", path.display()))
         };
-        let mut decider = plan.decider()?;
+        let mut decider = server.decider()?;
         let decided = DecisionHash(state.decided.unwrap_or_default());
         decider.go_on_from(&state.state, decided).map_err(refused)?;
         // One that needs times of answers cannot divide here.
@@ -255,6 +274,10 @@ impl ExplainedBlock {
         decider.cache.explain_misses(plan.capacity_blocks);
         let was_cached = self.is_cached();
         self.decider = decider;
+        let own = self.numbers.iter().position(|number| *number == self.tenant);
+        self.numbers = tenants.numbers();
+        self.tenant = self.numbers[own.unwrap_or_default()];
+        self.names = server.volumes.into_iter().map(|volume| volume.name).collect();
         self.states += 1;
         self.ahead_ns = i128::from(state.origin_ns) - i128::from(begin_ns);
         self.last_ns = begin_ns;
@@ -506,6 +529,7 @@ impl ExplainedBlock {
             recordings: recordings.iter().map(|path| path.display().to_string()).collect(),
             states: self.states,
             requests: self.requests,
+            requests_left_out: self.requests_left_out,
             span_ns: self.last_ns,
             accesses: self.accesses,
             hits: self.hits,

@@ -31,10 +31,12 @@ use cachewright_policy::{Need as PolicyNeed, Policy};
 use cachewright_stack::cache::STRIPED;
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_stack::tables::Blocks;
-use cachewright_stack::{DecidingModels, MachineTables, Reader, Rest, ServeSpec, Stack};
+use cachewright_stack::{
+    DecidingModels, MachineTables, Reader, Rest, ServeSpec, ServerTenants, Stack,
+};
 use cachewright_trace::DivisionsHead;
 use cachewright_types::declare::Scheme;
-use cachewright_types::{Bytes, Nanos, Seed, Value, nearest};
+use cachewright_types::{Bytes, Nanos, Seed, TenantId, Value, nearest};
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -349,7 +351,51 @@ impl LivePlan {
         let LiveModels { policy, characterizer, partition, .. } = &*self.models;
         let characterizer = characterizer.as_ref().map(|(_, model)| model.as_slice());
         let models = DecidingModels { partition, policy, characterizer };
-        self.stack.deciding(self.capacity_blocks, models)
+        self.stack.deciding(self.capacity_blocks, models, &self.server_tenants())
+    }
+
+    /// The tenants by their numbers, with those that were removed while the server runs.
+    fn server_tenants(&self) -> ServerTenants {
+        let numbered = self.volumes.iter().enumerate().map(|(number, volume)| {
+            let was_removed = self.absent.get(number).copied().unwrap_or(false);
+            (volume.name.clone(), Some(number).filter(|_| !was_removed))
+        });
+        ServerTenants::new(numbered)
+    }
+
+    /// Those that were removed while the server runs.
+    pub(crate) fn removed_tenants(&self) -> impl Iterator<Item = TenantId> {
+        let numbered = self.absent.iter().enumerate();
+        numbered.filter(|(_, absent)| **absent).map(|(number, _)| TenantId(number as u16))
+    }
+
+    /// The same stack in a server that has given its tenants other numbers, and has removed some.
+    pub fn numbered(&self, tenants: &ServerTenants) -> LivePlan {
+        let mut plan = self.clone();
+        let own = tenants.places().into_iter().zip(tenants.names());
+        // Nothing but the name of a tenant that was removed is asked for.
+        let with_gone = |(place, name): (Option<usize>, &str)| {
+            let at = place.unwrap_or_default();
+            let volume = StackVolume { name: name.to_owned(), ..self.volumes[at].clone() };
+            (self.stack.tenants[at].clone(), volume)
+        };
+        (plan.stack.tenants, plan.volumes) = own.map(with_gone).unzip();
+        plan.follow(&tenants.places());
+        plan
+    }
+
+    /// Brings what belongs to each tenant into the order of numbers; `places` are those that they
+    /// had so far, none of tenants that were removed.
+    pub(crate) fn follow(&mut self, places: &[Option<usize>]) {
+        self.absent = places.iter().map(Option::is_none).collect();
+        let of_served =
+            places.iter().flatten().filter_map(|place| self.models.partition.each.get(*place));
+        let each: Vec<Vec<u8>> = of_served.cloned().collect();
+        if each != self.models.partition.each {
+            let mut models = LiveModels::clone(&self.models);
+            models.partition.each = each;
+            self.models = Arc::new(models);
+        }
     }
 
     /// Whether the cache is divided while it serves.

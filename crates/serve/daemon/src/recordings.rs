@@ -186,7 +186,7 @@ impl Recordings {
         let tell = move |why: String| {
             without.lock().unwrap_or_else(PoisonError::into_inner).push((name, why));
         };
-        let begun = plan.deciding().and_then(|settings| {
+        let begun = settings_of_state(plan, blocks).and_then(|settings| {
             if !blocks.has_replica() {
                 let empty = plan.decider().map_err(|error| error.to_string())?;
                 blocks.replicate(empty)?;
@@ -681,13 +681,14 @@ impl LiveRecording {
         Ok(format!("recorded {requests} requests in {}", path.display()))
     }
 
-    /// Ends the recording because another stack decides from now on. What was recorded gets the
-    /// next free number, so that the file can begin anew. Returns a line for operators. Errors: the
-    /// operating system's, also of earlier writes.
+    /// Ends the recording for a reason, such as that another stack decides from now on. What was
+    /// recorded gets the next free number, so that the file can begin anew. Returns a line for
+    /// operators. Errors: the operating system's, also of earlier writes.
     pub fn set_aside(
         self,
         io: &mut impl Io,
         blocks: &mut BlockServer,
+        why: &str,
     ) -> Result<String, LiveError> {
         let (path, requests) = self.end(io, blocks)?;
         let target = free_name(&path);
@@ -698,7 +699,7 @@ impl LiveRecording {
         }
         std::fs::rename(&path, &target).map_err(failed)?;
         let target = target.display();
-        Ok(format!("recorded {requests} requests in {target}: the stack changes what decides"))
+        Ok(format!("recorded {requests} requests in {target}: {why}"))
     }
 
     /// Where it is, or will be.
@@ -715,8 +716,23 @@ impl LiveRecording {
 
 /// Writes what decides beside a recording that begins. Errors: in words.
 fn write_state(path: &Path, plan: &LivePlan, blocks: &BlockServer) -> Result<(), String> {
-    let state = EncodedState::of(blocks.state_begin(), &plan.deciding()?, &*blocks.decider())?;
+    let settings = settings_of_state(plan, blocks)?;
+    let state = EncodedState::of(blocks.state_begin(), &settings, &*blocks.decider())?;
     state.write(&state_path(path)).map(drop).map_err(|error| error.to_string())
+}
+
+/// The settings that stand beside a state. Errors: a setting is refused; a tenant that was removed
+/// has blocks, which leave at times that no recording has.
+fn settings_of_state(
+    plan: &LivePlan,
+    blocks: &BlockServer,
+) -> Result<Vec<(String, String)>, String> {
+    let mut removed = plan.removed_tenants();
+    if let Some(tenant) = removed.find(|tenant| !blocks.has_gone(*tenant)) {
+        let name = &plan.volumes[tenant.index()].name;
+        return Err(format!("`{name}` is being removed; another begins when it has gone"));
+    }
+    plan.deciding()
 }
 
 /// `served.parquet` with a number is `served-1.parquet`.
@@ -905,16 +921,17 @@ impl DecisionRecorder {
         self.folder.iter_mut().for_each(|folder| folder.follow(plan));
     }
 
-    /// Ends the recording in a file, because another stack decides from now on. Returns where it is
-    /// to begin anew, and what operators are told.
+    /// Ends the recording in a file for a reason. Returns where it is to begin anew, and what
+    /// operators are told.
     pub(crate) fn set_aside(
         &mut self,
         io: &mut impl Io,
         blocks: &mut BlockServer,
+        why: &str,
     ) -> (Option<PathBuf>, Vec<String>) {
         let Some(recording) = self.file.take() else { return (None, Vec::new()) };
         let path = recording.path().to_owned();
-        let line = recording.set_aside(io, blocks).unwrap_or_else(|error| error.to_string());
+        let line = recording.set_aside(io, blocks, why).unwrap_or_else(|error| error.to_string());
         (Some(path), vec![line])
     }
 
@@ -980,7 +997,7 @@ mod tests {
     fn record(writer: &RecordingWriter, begin_ms: u64, requests: u64, bounds: Bounds) {
         let name = RecordingName::at_ms(BEGIN_MS + begin_ms);
         let sink = writer.begin(name, vec!["a".to_owned()], None, bounds).unwrap();
-        let mut recorder = RequestRecorder::new(sink, Nanos(0));
+        let mut recorder = RequestRecorder::new(sink, Nanos(0), TenantId(0));
         for time in 1..=requests {
             recorder.note(&Request {
                 time: Nanos(time),
@@ -1021,6 +1038,7 @@ mod tests {
         let mut recorder = RequestRecorder::new(
             writer.begin(name, vec!["a".to_owned()], None, BOUNDS).unwrap(),
             Nanos(0),
+            TenantId(0),
         );
         recorder.keep(Nanos(10), 10);
         while writer.counts().kept == 0 {

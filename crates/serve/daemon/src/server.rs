@@ -46,6 +46,10 @@ const TICK: Token = Submitter::Driver.token(0, 0);
 const LAST_SYNC: Token = Submitter::Driver.token(1, 0);
 /// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
+/// Why a recording in a file is set aside.
+const OTHERS_DECIDE: &str = "the stack changes what decides";
+const TENANT_HAS_GONE: &str = "a tenant that was removed has gone, and a state can stand beside \
+                               what comes";
 
 /// What is said of a set that has lost content.
 const LOST: &str = "cache: content that was durable is gone, or may be, so that volumes may hold \
@@ -398,6 +402,20 @@ impl Server {
         lines
     }
 
+    /// Begins another recording where the one under way has no state beside it for a tenant that
+    /// was being removed. Returns what operators are told.
+    fn record_with_state(&mut self) -> Vec<String> {
+        if !self.plan.serve.record_state {
+            return Vec::new();
+        }
+        let (again, mut lines) =
+            self.recorder.set_aside(&mut self.io, &mut self.service.blocks, TENANT_HAS_GONE);
+        self.roll();
+        let blocks = &mut self.service.blocks;
+        lines.extend(again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks)));
+        lines
+    }
+
     /// Finishes the recording under way in the folder of recordings, and begins another one.
     fn roll(&mut self) {
         self.recorder.roll(&self.plan, &mut self.io, &mut self.service.blocks);
@@ -481,7 +499,10 @@ impl Server {
         };
         let decides = changes.divides || changes.replaces || changes.learns || changes.cuts_off;
         let (again, mut lines) = match decides {
-            true => self.recorder.set_aside(&mut self.io, &mut self.service.blocks),
+            true => {
+                let blocks = &mut self.service.blocks;
+                self.recorder.set_aside(&mut self.io, blocks, OTHERS_DECIDE)
+            }
             false => Default::default(),
         };
         lines.extend(self.add(&changes, &served)?);
@@ -834,6 +855,7 @@ impl Server {
     /// second.
     fn remove_closed_tenants(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
+        let mut has_gone = false;
         for tenant in 0..self.tenants.members().len() {
             let number = TenantId(tenant as u16);
             match self.tenants.members()[tenant] {
@@ -845,6 +867,7 @@ impl Server {
                     self.tenants.set_member(tenant, Member::Going);
                 }
                 Member::Going if self.service.blocks.has_gone(number) => {
+                    has_gone = true;
                     self.tenants.set_member(tenant, Member::Gone);
                     self.status
                         .iter_mut()
@@ -860,6 +883,10 @@ impl Server {
                 }
                 _ => {}
             }
+        }
+        let is_leaving = |member: &Member| matches!(member, Member::Closing | Member::Going);
+        if has_gone && !self.tenants.members().iter().any(is_leaving) {
+            lines.extend(self.record_with_state());
         }
         lines
     }

@@ -74,7 +74,8 @@ fn recorded(span_ns: u64, is_kept: bool) -> Result<(u64, u64), Failure> {
     let path = folder.path().join("recording.parquet");
     let writer = create_writer("parquet", &path, &BTreeMap::new())?;
     let file = Arc::new(Mutex::new(Some(File { writer, directories: 0 })));
-    let mut recorder = RequestRecorder::new(Box::new(Writer(Arc::clone(&file))), Nanos(0));
+    let mut recorder =
+        RequestRecorder::new(Box::new(Writer(Arc::clone(&file))), Nanos(0), TenantId(0));
     let mut rng = Seed(1).rng();
     for time_ns in (0..span_ns).step_by(3 * SECOND_NS as usize).skip(1) {
         let request = read(time_ns, rng.below(VOLUMES) as usize, rng.below(BLOCKS));

@@ -9,12 +9,14 @@ use crate::case::{Case, ResolvedCase};
 use crate::record;
 use crate::spec::{Spec, TenantSpec};
 use cachewright_cache::{Cache, Engine, SequentialStreams};
-use cachewright_control::{Control, DecisionHash, Division, RequestDecider, SignalNeeds};
-use cachewright_partition::{Need, TenantConstants, TenantGoal};
+use cachewright_control::{
+    CachePolicy, Control, DecisionHash, Division, RequestDecider, SignalNeeds,
+};
+use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::Policy;
 use cachewright_stack::deciding::first_difference;
 use cachewright_stack::tables::{ExplainedMisses, Shadow};
-use cachewright_stack::{DecidingModels, Goal, Warmup};
+use cachewright_stack::{DecidingModels, Goal, ServerTenants, Warmup};
 use cachewright_system::continued::ContinuedReplay;
 use cachewright_system::{Cuts, LaneResult};
 use cachewright_trace::recordings::MOMENTS;
@@ -25,6 +27,10 @@ use cachewright_trace::{
 use cachewright_types::Nanos;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+
+/// Why a stack cannot continue from the state of another one.
+const ONLY_ITS_STACK: &str = "a replay continues from a server's state with the server's stack \
+                              only; without `@` it begins with an empty cache";
 
 /// The recording of a tenant and the moment from which on it counts, if it names one. Errors: no
 /// recording of the moment.
@@ -169,19 +175,19 @@ impl ResolvedCase<'_> {
         state: &RecordedState,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<LaneResult, ExperimentError> {
-        self.check_stack(state)?;
-        let mut decider = self.decider()?;
+        let tenants = self.server_tenants(state)?;
+        self.check_stack(state, &tenants)?;
+        let mut decider = self.decider(&tenants)?;
         let refused = |error: String| {
             self.refuse(format!("`tenant[1].trace`: the state beside the recording: {error}"))
         };
         let decided = DecisionHash(state.decided.unwrap_or_default());
         decider.go_on_from(&state.state, decided).map_err(refused)?;
-        let tenants = self.spec.tenants.len();
-        let mut replay = ContinuedReplay::new(decider, tenants, Nanos(state.origin_ns));
+        let mut replay = ContinuedReplay::new(decider, tenants.numbers(), Nanos(state.origin_ns));
         if state.decided.is_some() {
             replay = replay.compared_with(self.next_begin()?);
         }
-        if let Some(divisions) = self.divisions_of_server(state)? {
+        if let Some(divisions) = self.divisions_of_server(state, &tenants)? {
             replay = replay.with_divisions(divisions);
         }
         let cuts = self.with_warmup(Cuts::new(self.recording, 0, self.spec.replay.windows));
@@ -195,13 +201,14 @@ impl ResolvedCase<'_> {
     fn divisions_of_server(
         &self,
         state: &RecordedState,
+        tenants: &ServerTenants,
     ) -> Result<Option<VecDeque<DivisionRow>>, ExperimentError> {
         let path = divisions_path(&self.spec.tenants[0].path);
         if !self.needs.partitioner_needs(Need::Prices) || !path.is_file() {
             return Ok(None);
         }
         let Divisions { head, rows } = Divisions::read(&path)?;
-        let names: Vec<&str> = self.spec.tenants.iter().map(|tenant| &*tenant.name).collect();
+        let names = tenants.names();
         if head.origin_ns != state.origin_ns || head.tenants != names {
             return Err(self.refuse(format!(
                 "`tenant[1].trace`: {}: found divisions of {} from {} ns on, expected those of {} \
@@ -235,57 +242,106 @@ impl ResolvedCase<'_> {
         Ok(StateBegin::of_file(&beside)?)
     }
 
+    /// The tenants of the server by their numbers. Errors: the stack has others.
+    fn server_tenants(&self, state: &RecordedState) -> Result<ServerTenants, ExperimentError> {
+        let names: Vec<&str> = self.spec.tenants.iter().map(|tenant| &*tenant.name).collect();
+        let tenants = ServerTenants::of_settings(&state.settings, &names);
+        tenants.map_err(|error| self.refuse(format!("{error}: {ONLY_ITS_STACK}")))
+    }
+
+    /// The partitioner's models in the order in which the server has its tenants.
+    fn models_by_number(&self, tenants: &ServerTenants) -> Models {
+        let own = |place: Option<usize>| self.models.each.get(place?).cloned();
+        let each = tenants.places().into_iter().filter_map(own).collect();
+        Models { each, ..Models::clone(&self.models) }
+    }
+
     /// Errors: a key that decides has another value than in the server's stack.
-    fn check_stack(&self, state: &RecordedState) -> Result<(), ExperimentError> {
+    fn check_stack(
+        &self,
+        state: &RecordedState,
+        tenants: &ServerTenants,
+    ) -> Result<(), ExperimentError> {
         let characterizer = self.caching.characterizer.as_ref().map(|(_, model)| model.as_slice());
-        let models =
-            DecidingModels { partition: &self.models, policy: &self.caching.files, characterizer };
-        let own = self.spec.deciding(self.capacity_blocks, models);
+        let partition = &self.models_by_number(tenants);
+        let models = DecidingModels { partition, policy: &self.caching.files, characterizer };
+        let own = self.spec.deciding(self.capacity_blocks, models, tenants);
         let own = own.map_err(|error| self.refuse(error))?;
         match first_difference(&own, &state.settings) {
             Some((key, found, expected)) => Err(self.refuse(format!(
-                "`{key}`: found `{found}`, expected `{expected}`, with which the server decided: a \
-                 replay continues from its state with the server's stack only; without `@` it \
-                 begins with an empty cache"
+                "`{key}`: found `{found}`, expected `{expected}`, with which the server decided: \
+                 {ONLY_ITS_STACK}"
             ))),
             None => Ok(()),
         }
     }
 
-    /// What decides in a server of this stack, before its first decision.
-    fn decider(&self) -> Result<RequestDecider<Box<dyn Policy>>, ExperimentError> {
+    /// What decides in a server of this stack that has such tenants, before its first decision.
+    fn decider(
+        &self,
+        tenants: &ServerTenants,
+    ) -> Result<RequestDecider<Box<dyn Policy>>, ExperimentError> {
         let spec = &self.spec;
-        let mut control = Control::new(self.partitioner()?, self.constants(), self.capacity_blocks);
+        let refuse = |error: String| self.refuse(error);
+        let absent = tenants.absent();
+        let mut partitioner = spec.partitioner_without(&absent).map_err(refuse)?;
+        let learned = partitioner.learn(&self.models_by_number(tenants));
+        learned.map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
+        let signals = self.signals(&*partitioner, tenants.count())?;
+        let mut control = Control::new(partitioner, self.constants(tenants), self.capacity_blocks);
+        control.set_absent(absent);
         let quotas = control.first();
-        let new = spec.policy_maker().map_err(|error| self.refuse(error))?;
+        let new = spec.policy_maker().map_err(refuse)?;
         let make =
             |pool: usize, capacity| self.caching.with_models(new(capacity, spec.pool_seed(pool)));
-        let engine = Engine::new(spec.tenants.len(), &quotas, spec.cache.write, make)
+        let engine = Engine::new(tenants.count(), &quotas, spec.cache.write, make)
             .shrinking(spec.cache.shrink);
         let block_shift = spec.cache.block.0.trailing_zeros();
         let divides = self.needs.partitioner_needs(Need::Interval);
-        let signals: SignalNeeds = crate::job::wanted(self, self.capacity_blocks);
         let interval_ns = spec.replay.interval.0;
         let division = divides.then(|| Division::new(control, signals, interval_ns, block_shift));
         let streams = spec.cache.cutoff().map(SequentialStreams::new);
         Ok(RequestDecider::new(Cache::new(engine, block_shift), division, streams))
     }
 
-    /// The tenants' facts, as far as the stack says them; the state has the others.
-    fn constants(&self) -> Vec<TenantConstants> {
-        let has_goals = self.needs.partitioner_needs(Need::Goal);
-        let tenant = |(tenant, hit_ratio): (&TenantSpec, &Option<f64>)| TenantConstants {
-            weight: tenant.weight,
-            schedule: tenant.schedule.clone(),
-            sensitive: tenant.sensitive,
-            goal: has_goals.then(|| TenantGoal {
-                hit_ratio: *hit_ratio,
-                response: tenant.goal.and_then(Goal::response),
-                profile: Vec::new(),
-            }),
-            head_curve: None,
+    /// What the partitioner is told at each interval about so many tenants.
+    fn signals(
+        &self,
+        partitioner: &dyn Partitioner,
+        tenants: usize,
+    ) -> Result<SignalNeeds, ExperimentError> {
+        let policy = CachePolicy {
+            name: &self.spec.cache.policy.name,
+            pairs: &self.spec.cache.policy.pairs,
+            capacity_blocks: self.capacity_blocks,
+            seed: self.spec.seed,
         };
-        self.spec.tenants.iter().zip(&self.goals).map(tenant).collect()
+        let needs = cachewright_partition::entry(&self.spec.cache.partition.name)
+            .map_or(&[][..], |entry| entry.needs);
+        let signals = SignalNeeds::of(partitioner, needs, policy, tenants);
+        signals.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+    }
+
+    /// The tenants' facts, as far as the stack says them; the state has the others. Nothing is
+    /// known of those that were removed.
+    fn constants(&self, tenants: &ServerTenants) -> Vec<TenantConstants> {
+        let has_goals = self.needs.partitioner_needs(Need::Goal);
+        let constants = |place: Option<usize>| {
+            let Some(place) = place else { return TenantConstants::default() };
+            let tenant = &self.spec.tenants[place];
+            TenantConstants {
+                weight: tenant.weight,
+                schedule: tenant.schedule.clone(),
+                sensitive: tenant.sensitive,
+                goal: has_goals.then(|| TenantGoal {
+                    hit_ratio: self.goals.get(place).copied().flatten(),
+                    response: tenant.goal.and_then(Goal::response),
+                    profile: Vec::new(),
+                }),
+                head_curve: None,
+            }
+        };
+        tenants.places().into_iter().map(constants).collect()
     }
 }
 

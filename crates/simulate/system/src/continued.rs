@@ -29,24 +29,31 @@ pub struct ContinuedReplay<P> {
     /// Where the server stood as its next recording began, if that is known.
     next: Option<StateBegin>,
     origin: Nanos,
-    tenants: usize,
+    /// The number that the server gave to each tenant.
+    numbers: Vec<TenantId>,
     plan: Plan,
     rows: Vec<Row>,
+    /// Counters of each number, as those below.
     window_start: Vec<Counts>,
     /// Counters of what is not counted: at the snapshot, or at the end of the warm-up.
     before: Vec<Counts>,
 }
 
 impl<P: Policy> ContinuedReplay<P> {
-    /// Goes on from `decider`, restored from a snapshot, of so many tenants. The recording's time 0
-    /// is `origin` on the decision clock.
-    pub fn new(decider: RequestDecider<P>, tenants: usize, origin: Nanos) -> ContinuedReplay<P> {
+    /// Goes on from `decider`, restored from a snapshot, with tenants that have these `numbers`
+    /// there; it may have others, which send nothing. The recording's time 0 is `origin` on the
+    /// decision clock.
+    pub fn new(
+        decider: RequestDecider<P>,
+        numbers: Vec<TenantId>,
+        origin: Nanos,
+    ) -> ContinuedReplay<P> {
         let mut replay = ContinuedReplay {
             decider,
             divisions: None,
             next: None,
             origin,
-            tenants,
+            numbers,
             plan: Plan::default(),
             rows: Vec::new(),
             window_start: Vec::new(),
@@ -72,8 +79,7 @@ impl<P: Policy> ContinuedReplay<P> {
     }
 
     fn counts(&self) -> Vec<Counts> {
-        let engine = self.decider.cache.engine();
-        (0..self.tenants).map(|tenant| *engine.counts(TenantId(tenant as u16))).collect()
+        self.decider.cache.engine().all_counts().to_vec()
     }
 
     /// Replays a recording, whose windows and warm-up end at `cuts`; `progress` takes the requests
@@ -96,7 +102,7 @@ impl<P: Policy> ContinuedReplay<P> {
                     offset: Bytes(batch.offset_bytes[at]),
                     length: Bytes(batch.length_bytes[at]),
                     op: batch.op[at],
-                    tenant: TenantId(batch.tenant[at]),
+                    tenant: self.numbers[usize::from(batch.tenant[at])],
                 });
             }
             done += batch.len() as u64;
@@ -110,7 +116,8 @@ impl<P: Policy> ContinuedReplay<P> {
         self.end_until(cuts, next_cut, u64::MAX);
         let engine = self.decider.cache.engine();
         let control = self.decider.division.as_ref().map(Division::control);
-        let found = LaneResult::new(engine, self.tenants, self.rows, control).since(&self.before);
+        let found = LaneResult::new(engine, self.before.len(), self.rows, control);
+        let found = found.since(&self.before).of_tenants(&self.numbers);
         let decided = self.decider.decided().0;
         let next = self.next.filter(|next| next.origin_ns == last.0);
         let by_server = next.map(|next| next.decided);

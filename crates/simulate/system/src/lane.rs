@@ -5,7 +5,7 @@
 //! loops over accesses here are the hot ones of hit-ratio studies.
 
 use crate::recording::{CUT_OFF, LAST, Recording, TRIM, WRITE};
-use crate::series::{Row, window_rows};
+use crate::series::{ALL_TENANTS, Row, window_rows};
 use cachewright_cache::{AccessOutcome, BlockAccess, Causes, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
 use cachewright_curve::{BlockName, CurveSet, Curves};
@@ -79,6 +79,32 @@ impl LaneResult {
             *counts = counts.since(before);
         }
         self
+    }
+
+    /// The same of the tenants that have these `numbers`, in their order.
+    pub fn of_tenants(self, numbers: &[TenantId]) -> LaneResult {
+        fn own<T: Clone>(each: &[T], numbers: &[TenantId]) -> Vec<T> {
+            numbers.iter().filter_map(|number| each.get(number.index()).cloned()).collect()
+        }
+        let row = |row: Row| {
+            let place = numbers.iter().position(|number| u32::from(number.0) == row.tenant);
+            let of_all = (row.tenant == ALL_TENANTS).then_some(ALL_TENANTS);
+            let tenant = of_all.or(place.map(|place| place as u32))?;
+            Some(Row { tenant, ..row })
+        };
+        let mut rows: Vec<Row> = self.rows.into_iter().filter_map(row).collect();
+        rows.sort_by_key(|row| (row.window, row.tenant));
+        LaneResult {
+            counts: own(&self.counts, numbers),
+            occupancy_blocks: own(&self.occupancy_blocks, numbers),
+            quota_blocks: own(&self.quota_blocks, numbers),
+            pools: own(&self.pools, numbers),
+            rows,
+            required: own(&self.required, numbers),
+            goal_blocks: own(&self.goal_blocks, numbers),
+            causes: own(&self.causes, numbers),
+            ..self
+        }
     }
 
     /// What an engine of so many tenants found, with the rows kept beside it, under `control`.

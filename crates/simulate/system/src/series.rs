@@ -6,7 +6,7 @@ use cachewright_types::TenantId;
 use cachewright_types::measure::Counts;
 
 /// The row's tenant index that stands for all tenants together.
-const ALL_TENANTS: u32 = u32::MAX;
+pub(crate) const ALL_TENANTS: u32 = u32::MAX;
 
 /// How what a tenant holds compares with what the division gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -66,7 +66,11 @@ impl Recording {
             return Ok(Recording { path, volumes });
         }
         for (name, end_bytes) in found.iter().zip(ends) {
-            let tenant = plan.tenant_named(name).map_err(|error| refuse(&path, error))?;
+            let tenant = match plan.tenant_named(name) {
+                // Of a tenant that was removed before the recording began.
+                Err(_) if end_bytes == 0 => continue,
+                found => found.map_err(|error| refuse(&path, error))?,
+            };
             volumes[tenant] = Some(RecordedVolume { name: Some(name.clone()), end_bytes });
         }
         match volumes.iter().any(Option::is_some) {

@@ -171,3 +171,28 @@ fn a_reload_that_divides_otherwise_sets_the_recording_aside_and_a_kill_is_as_eve
     };
     assert_eq!([&first, &second, &record].map(|path| capacity(path)), [1024, 512, 512]);
 }
+
+#[test]
+fn a_recording_begins_again_when_a_removed_tenant_has_gone() {
+    let setup = setup();
+    let record = setup.path("served.parquet");
+    let mut daemon = Daemon::start(&setup, &record);
+    write(&setup, 0..20);
+    let one = setup.stack.split("[[tenant]]\nname = \"b\"").next().unwrap();
+    std::fs::write(setup.path("stack.toml"), one).unwrap();
+    kill_process(Pid::from_child(&daemon.process), Signal::HUP).unwrap();
+    for (name, why) in [
+        ("served-1.parquet", "the stack changes what decides"),
+        ("served-2.parquet", "a tenant that was removed has gone, and a state can stand beside"),
+    ] {
+        let line = daemon.line("recorded ");
+        assert!(line.contains(&format!("{}: {why}", setup.path(name).display())), "{line}");
+    }
+    daemon.line("recording what is decided in ");
+    write(&setup, 20..60);
+    daemon.end(Signal::TERM);
+    let names = ["served-1.parquet", "served-2.parquet", "served.parquet"];
+    let has_state = names.map(|name| state_path(&setup.path(name)).exists());
+    assert_eq!(has_state, [true, false, true]);
+    assert_eq!(requests(&record).len(), 42);
+}

@@ -1,8 +1,8 @@
 //! Recordings that follow each other while a server runs.
 
 use crate::setup::{BLOCK, MIB, Running, STACK, Setup, formatted, pattern};
-use cachewright_daemon::Server;
 use cachewright_daemon::explain::explain;
+use cachewright_daemon::{LivePlan, Server};
 use cachewright_result::live::BlockEvent;
 use cachewright_trace::{
     Batch, Divisions, OpenOptions, Record, RecordedState, RecordingName, divisions_path, open,
@@ -240,6 +240,51 @@ fn a_block_is_explained_from_the_state_beside_the_first_recording_and_behind_a_r
     std::fs::remove_file(state_path(&two[1])).unwrap();
     let empty = [event("admitted by a read", 0, 1), event("read hit", 1, 1)];
     assert_eq!(events(&all[1..3]), (1, [&empty[..1], &empty[1..]].concat()));
+}
+
+#[test]
+fn a_recording_begins_with_a_state_when_a_removed_tenant_has_gone() {
+    let setup = recorded(&[("serve.record_state", "true")]);
+    let running = setup.start();
+    let (mut guest, mut other) = (running.connect("a"), running.connect("second"));
+    guest.write(0, &pattern(1, BLOCK));
+    other.write(0, &pattern(2, BLOCK));
+    drop(other);
+    let one = STACK.split("[[tenant]]\nname = \"b\"").next().unwrap();
+    running.begin_reload(one);
+    let found = wait_for(&setup, 2);
+    guest.read(0, BLOCK);
+    let found = [&found[..], &roll(&running, &setup, 3)[2..]].concat();
+    guest.read(0, BLOCK);
+    drop(guest);
+    running.stop();
+    let all = finished(&setup);
+    assert_eq!((all.len(), &all[..3]), (4, &found[..]));
+    let has_state: Vec<bool> = all.iter().map(|path| state_path(path).exists()).collect();
+    assert_eq!(has_state, [true, false, true, true], "blocks of the second tenant leave");
+    let tenants = |path: &Path| {
+        let mut settings = state_of(path).settings;
+        settings.retain(|(key, _)| key.ends_with(".name") || key.ends_with(".removed"));
+        settings
+    };
+    let key = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let names = [key("tenant[1].name", "a"), key("tenant[2].name", "b")];
+    assert_eq!(tenants(&all[0]), names);
+    assert_eq!(tenants(&all[2]), [&names[..], &[key("tenant[2].removed", "true")]].concat());
+    // The stack has one of the tenants of the first recording, whose state is not its own.
+    let plan = LivePlan::read(one, &setup.path("stack.toml"), &setup.settings).unwrap();
+    let explained = |recordings: &[PathBuf]| {
+        let answer = explain(&plan, recordings, "a", 17).unwrap();
+        assert!(answer.is_cached);
+        let events = answer.events.into_iter().map(|event| (event.event, event.recording));
+        (answer.states, answer.requests_left_out, events.collect::<Vec<_>>())
+    };
+    let event = |name: &str, recording| (name.to_owned(), recording);
+    let hits = [event("read hit", 2), event("read hit", 3)];
+    let whole = [&[event("admitted by a write", 0)][..], &hits].concat();
+    assert_eq!(explained(&all), (1, 1, whole));
+    let warm = [event("held", 0), event("read hit", 0), event("read hit", 1)];
+    assert_eq!(explained(&all[2..]), (1, 0, warm.to_vec()));
 }
 
 #[test]

@@ -310,11 +310,12 @@ impl Decisions {
         self.recorder.iter_mut().for_each(|recorder| recorder.keep(now, every_ns));
     }
 
-    /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.
-    pub fn end_recording(&mut self, now_ns: u64) -> Option<RecordedRequests> {
+    /// Ends a recording at `now_ns`: a flush of `tenant` says when, so that a replay divides as
+    /// often.
+    pub fn end_recording(&mut self, now_ns: u64, tenant: TenantId) -> Option<RecordedRequests> {
         let mut recorder = self.recorder.take()?;
         let (offset, length) = (Bytes(0), Bytes(0));
-        let (time, tenant) = (self.clock.tick(now_ns), TenantId(0));
+        let time = self.clock.tick(now_ns);
         recorder.note(&Request { time, offset, length, op: Op::Flush, tenant });
         Some(recorder.finish())
     }

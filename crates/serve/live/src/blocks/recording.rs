@@ -18,10 +18,13 @@ impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache
     /// is divided while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
-        let decisions = &mut self.state().decisions;
+        let mut state = self.state();
+        // A replay knows no volumes that were removed, and is to read where a recording ends.
+        let tenant = state.volumes.first_served();
+        let decisions = &mut state.decisions;
         decisions.recorder.take().map(RequestRecorder::finish);
         let origin = decisions.last_time();
-        let mut recorder = RequestRecorder::new(sink, origin);
+        let mut recorder = RequestRecorder::new(sink, origin, tenant);
         let engine = decisions.decider.cache.engine();
         let division = decisions.decider.division.as_ref();
         if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
@@ -99,8 +102,8 @@ impl BlockServer {
         let mut state = self.state();
         state.now_ns = io.now_ns();
         state.divide_before();
-        let now_ns = state.now_ns;
-        let recorded = state.decisions.end_recording(now_ns);
+        let (now_ns, tenant) = (state.now_ns, state.volumes.first_served());
+        let recorded = state.decisions.end_recording(now_ns, tenant);
         if recorded.is_some() {
             // A replay ends with the divisions that are due right behind its last request.
             state.divide_before();

@@ -117,6 +117,12 @@ impl Volumes {
         }
     }
 
+    /// The first tenant that was not removed, or the first of all.
+    pub fn first_served(&self) -> TenantId {
+        let served = self.removed.iter().position(|removed| !removed);
+        TenantId(served.unwrap_or_default() as u16)
+    }
+
     /// Whether a volume was removed and nothing of it is left.
     pub fn has_gone(&self, tenant: TenantId) -> bool {
         self.get(tenant).is_none() && !self.going.iter().any(|going| going.tenant == tenant)

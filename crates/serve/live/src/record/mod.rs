@@ -13,7 +13,7 @@ pub use clock::DecisionClock;
 pub use file::{RecordFile, RecordingFiles};
 
 use cachewright_trace::{Batch, DivisionRow, Record};
-use cachewright_types::{Nanos, Op, Request};
+use cachewright_types::{Nanos, Op, Request, TenantId};
 
 /// Requests that are handed on together.
 pub const BATCH_REQUESTS: usize = 4096;
@@ -71,9 +71,9 @@ pub struct RequestRecorder {
 }
 
 impl RequestRecorder {
-    /// Records into `sink` from `origin` on, a time of the decision clock, beginning with the flush
-    /// at time 0.
-    pub fn new(sink: Box<dyn RecordSink>, origin: Nanos) -> RequestRecorder {
+    /// Records into `sink` from `origin` on, a time of the decision clock, beginning with a flush
+    /// of `tenant` at time 0.
+    pub fn new(sink: Box<dyn RecordSink>, origin: Nanos, tenant: TenantId) -> RequestRecorder {
         let (part, recorded) = (RecordPart::default(), RecordedRequests::default());
         let mut recorder = RequestRecorder { sink, part, recorded, origin, kept: (0, 0) };
         recorder.push(Record {
@@ -81,7 +81,7 @@ impl RequestRecorder {
             offset_bytes: 0,
             length_bytes: 0,
             op: Op::Flush,
-            volume: 0,
+            volume: tenant.0.into(),
         });
         recorder
     }
@@ -164,7 +164,7 @@ impl RequestRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_types::{Bytes, TenantId};
+    use cachewright_types::Bytes;
     use std::sync::{Arc, Mutex, PoisonError};
 
     const ORIGIN: u64 = 7_000;
@@ -185,8 +185,10 @@ mod tests {
 
     fn recorded(batches: usize, requests: u64) -> (RecordedRequests, Vec<RecordPart>) {
         let taken = Arc::new(Mutex::new(Vec::new()));
-        let mut recorder =
-            RequestRecorder::new(Box::new(Taker(batches, Arc::clone(&taken))), Nanos(ORIGIN));
+        let mut recorder = {
+            let taker = Box::new(Taker(batches, Arc::clone(&taken)));
+            RequestRecorder::new(taker, Nanos(ORIGIN), TenantId(0))
+        };
         for time in 1..=requests {
             if time % 10 == 0 {
                 recorder.divided(DivisionRow { time_ns: ORIGIN + time, quotas: vec![1, 2] });
@@ -221,7 +223,7 @@ mod tests {
     fn what_is_new_is_kept_less_often_the_longer_a_recording_is() {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let sink = Taker(usize::MAX, Arc::clone(&taken));
-        let mut recorder = RequestRecorder::new(Box::new(sink), Nanos(ORIGIN));
+        let mut recorder = RequestRecorder::new(Box::new(sink), Nanos(ORIGIN), TenantId(0));
         let mut kept = Vec::new();
         for time in 1..=10_000 {
             // Nothing is decided for a while in the middle.
