@@ -244,7 +244,8 @@ fn a_block_is_explained_from_the_state_beside_the_first_recording_and_behind_a_r
 
 #[test]
 fn a_recording_begins_with_a_state_when_a_removed_tenant_has_gone() {
-    let setup = recorded(&[("serve.record_state", "true")]);
+    let divided = [("cache.partition", "hull"), ("replay.interval", "1h")];
+    let setup = recorded(&[&divided[..], &[("serve.record_state", "true")]].concat());
     let running = setup.start();
     let (mut guest, mut other) = (running.connect("a"), running.connect("second"));
     guest.write(0, &pattern(1, BLOCK));

@@ -402,10 +402,6 @@ impl Decisions {
         self.decider.division = division;
         let engine = self.decider.cache.engine();
         self.trial.iter_mut().for_each(|trial| trial.follow(engine));
-        let known = self.decider.division.as_ref().and_then(|division| division.quotas(engine));
-        if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
-            recorder.divided(DivisionRow { time_ns: now.0, quotas });
-        }
         plan
     }
 
