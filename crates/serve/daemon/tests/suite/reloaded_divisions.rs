@@ -62,6 +62,34 @@ fn tenants_that_were_removed_take_no_part_in_divisions() {
     }
 }
 
+/// Each record that a block has left takes room of the log, and a reload takes away more blocks at
+/// once than the log has room for.
+#[test]
+fn a_tenant_with_more_dirty_blocks_than_the_log_has_room_for_records_of_is_removed() {
+    let monitor = ("serve.monitor", "127.0.0.1:0");
+    let setup = formatted(&[monitor, ("cache.capacity", "14MiB"), ("serve.dirty_high", "1.0")]);
+    let running = setup.start();
+    let blocks = 8 * MIB / BLOCK;
+    let write = |export: &str, seed: u8| {
+        let mut guest = running.connect(export);
+        (0..blocks).for_each(|block| guest.write(block * BLOCK, &pattern(seed, BLOCK)));
+    };
+    (1..4).for_each(|seed| write("a", seed));
+    write("second", 9);
+    running.begin_reload(setup::STACK.split("[[tenant]]\nname = \"b\"").next().unwrap());
+    while {
+        let found = status(&running).tenants;
+        assert_eq!(found[0].state, "cached");
+        found.len() > 1
+    } {}
+    write("a", 4);
+    assert_eq!(status(&running).tenants[0].state, "cached");
+    assert_eq!(running.connect("a").read(0, BLOCK), pattern(4, BLOCK));
+    running.stop();
+    let image = std::fs::read(setup.path("b.img")).unwrap();
+    assert!(image.chunks(BLOCK as usize).all(|block| block == pattern(9, BLOCK)));
+}
+
 /// A server of tenants with histories, by a partitioner.
 fn with_histories(partition: &str) -> Setup {
     let interval = ("replay.interval", "1h");

@@ -74,6 +74,11 @@ impl Cleaner {
         self.victim.is_some()
     }
 
+    /// Whether content lies in the segment that is being cleaned.
+    pub fn is_in_victim(&self, log: &Log, place: Place) -> bool {
+        self.victim.is_some_and(|victim| log.set().locate(place).0 == victim)
+    }
+
     /// Blocks that were moved so far.
     pub fn moved(&self) -> u64 {
         self.moved
@@ -159,7 +164,7 @@ impl State {
     }
 
     /// Whether cleaning may go on now: it is not bounded, it is allowed to, or it cannot wait.
-    fn may_clean(&self) -> bool {
+    pub(super) fn may_clean(&self) -> bool {
         if !self.background.is_bounded() {
             return true;
         }

@@ -12,7 +12,7 @@
 //!
 //! Units: blocks, decisions, numbers of groups of the log.
 
-use super::backing::Settled;
+use super::backing::{Settled, SyncedBacking};
 use super::content::Stranded;
 use super::copies::{BlockCopy, CopyId};
 use super::request::{
@@ -21,7 +21,7 @@ use super::request::{
 use super::server::{Engine, Procedure, State};
 use super::turns::Turn;
 use crate::io::Buffer;
-use crate::io::executor::{Begun, Event};
+use crate::io::executor::{Begun, Event, Signal};
 use crate::log::format::{Version, VolumeId};
 use cachewright_cache::{Move, WriteMode};
 use cachewright_types::measure::LossReason;
@@ -400,23 +400,47 @@ impl State {
         self.note_change();
     }
 
-    /// A sync of a backing device is done: the log is told what the device has now.
-    pub(super) fn tell_synced(&mut self, tenant: TenantId, settled: Vec<Settled>) {
+    /// A sync of a backing device is done: the log is told what the device has now, as far as it
+    /// has room. Returns what is given when there may be room for the rest.
+    fn tell_synced(&mut self, tenant: TenantId, settled: &mut VecDeque<Settled>) -> Option<Signal> {
+        while !settled.is_empty() {
+            // The cleaner waits for what leaves the segment that it cleans.
+            let next = match self.notes_wait(tenant) {
+                true => match settled.iter().position(|settled| self.holds_cleaning_up(settled)) {
+                    Some(held) => first_of_record(settled, held),
+                    None => return Some(self.advanced.clone()),
+                },
+                false => 0,
+            };
+            settled.remove(next).into_iter().for_each(|settled| self.tell(tenant, settled));
+        }
+        None
+    }
+
+    /// Whether content that has left lies in the segment that is being cleaned.
+    fn holds_cleaning_up(&self, settled: &Settled) -> bool {
+        match settled {
+            Settled::Gone { place, .. } => {
+                self.content.cleaner.is_in_victim(&self.content.log, *place)
+            }
+            Settled::Clean { .. } => false,
+        }
+    }
+
+    fn tell(&mut self, tenant: TenantId, settled: Settled) {
         let volume = self.volumes.id(tenant);
-        for settled in settled {
-            match settled {
-                Settled::Gone { number, version, left, place, noted, .. } => {
-                    self.content.note_gone(tenant, volume, number..number + noted, version);
-                    self.content.release(place);
-                    self.end_leaving(tenant, number, left);
-                }
-                Settled::Clean { number, content } => {
-                    let Some(copy) = self.cached(tenant, number) else { continue };
-                    let stored = self.content.copies.stored(copy);
-                    if stored.is_some_and(|found| found.dirty && found.version == content) {
-                        let block = self.volumes.block(tenant, number);
-                        self.content.note_clean(copy, block);
-                    }
+        match settled {
+            Settled::Gone { number, version, left, place, noted, .. } => {
+                self.content.note_gone(tenant, volume, number..number + noted, version);
+                self.content.release(place);
+                self.end_leaving(tenant, number, left);
+            }
+            Settled::Clean { number, content } => {
+                let Some(copy) = self.cached(tenant, number) else { return };
+                let stored = self.content.copies.stored(copy);
+                if stored.is_some_and(|found| found.dirty && found.version == content) {
+                    let block = self.volumes.block(tenant, number);
+                    self.content.note_clean(copy, block);
                 }
             }
         }
@@ -788,18 +812,31 @@ impl Engine {
     /// Makes durable what was written to a backing device, and tells the log.
     pub(super) async fn sync_backing(self, tenant: TenantId) {
         let synced = self.sync_device(tenant).await;
-        self.with(|state| {
+        let ended = self.with(|state| {
             state.volumes.backing_mut(tenant).sync_is_over();
             if synced.is_err() {
-                return state.fail_volume(tenant);
+                state.fail_volume(tenant);
+                return None;
             }
-            let Some(synced) = state.volumes.backing_mut(tenant).end_sync() else { return };
-            state.tell_synced(tenant, synced.settled);
-            for waiter in synced.waiters {
+            state.volumes.backing_mut(tenant).end_sync()
+        });
+        let Some(SyncedBacking { settled, waiters }) = ended else { return };
+        let mut settled = VecDeque::from(settled);
+        while let Some(room) = self.with(|state| state.tell_synced(tenant, &mut settled)) {
+            room.wait().await;
+        }
+        self.with(|state| {
+            for waiter in waiters {
                 state.tasks.end_op(waiter, Ok(crate::io::Output::Nothing));
             }
         });
     }
+}
+
+/// The place in a list of what takes a block away there: the record of one before it may.
+fn first_of_record(settled: &VecDeque<Settled>, place: usize) -> usize {
+    let is_noted = |settled: &Settled| matches!(settled, Settled::Gone { noted: 1.., .. });
+    (0..=place).rev().find(|place| is_noted(&settled[*place])).unwrap_or(place)
 }
 
 /// Blocks of one range were zeroed by one decision: one record takes all of them away, unless

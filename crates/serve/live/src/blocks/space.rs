@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The least room that is worth keeping for a tenant: that of a write of two blocks.
 const LEAST_OWN_ROOM: u64 = 8;
+/// Free segments of a pool that are left to the cleaner by records of blocks that have left.
+const LEFT_BY_NOTES: usize = 1;
 
 /// Requests that wait for room in the log, and the room that is kept for those under way.
 #[derive(Debug, Default)]
@@ -226,11 +228,27 @@ impl State {
 
     /// Whether nothing is under way that could make room in a pool.
     pub(super) fn is_stuck(&self, pool: usize) -> bool {
+        self.is_quiet() && !self.cleaning_makes_room(pool)
+    }
+
+    /// Whether cleaning makes room in a pool, or soon will.
+    fn cleaning_makes_room(&self, pool: usize) -> bool {
+        let cleaner = &self.content.cleaner;
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
-        let mut segments = self.content.log.segments();
-        self.is_quiet()
-            && (!self.content.cleaner.is_busy() || self.content.cleaner.obstacles.is_blocked())
-            && (self.content.cleaner.obstacles.is_blocked() || !self.can_clean(pool))
-            && !segments.any(|(_, segment)| passing(segment.usage))
+        let is_blocked = cleaner.obstacles.is_blocked();
+        (!is_blocked && (cleaner.is_busy() || self.can_clean(pool)))
+            || self.content.log.segments().any(|(_, segment)| passing(segment.usage))
+    }
+
+    /// Whether what the log is told of a tenant's blocks waits for room. A reload, or a division,
+    /// may take thousands of blocks away at once, and their records fill segments faster than the
+    /// cleaner empties them. They leave it the last free one as long as it makes room.
+    pub(super) fn notes_wait(&self, tenant: TenantId) -> bool {
+        let pool = self.content.streams.of_notes(tenant).pool;
+        let ends = self.content.failed.is_some() || self.is_closing;
+        self.content.log.free_segments(pool) <= LEFT_BY_NOTES
+            && !ends
+            && self.may_clean()
+            && self.cleaning_makes_room(pool)
     }
 }
