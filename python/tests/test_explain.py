@@ -68,6 +68,23 @@ def test_hits_of_all_blocks_are_those_of_the_server(recorded: Recorded) -> None:
     assert sum(one.hits for one in lives) == server.read_hits + server.write_hits
 
 
+def test_requests_of_volumes_that_the_stack_has_no_more_are_left_out_and_counted(
+    recorded: Recorded, command: Command
+) -> None:
+    whole = explaining.explain(recorded.url, "data@0")
+    head, *tenants = recorded.path.read_text().split("[[tenant]]")
+    alone = recorded.path.with_name("alone.toml")
+    alone.write_text(head + "".join(f"[[tenant]]{one}" for one in tenants if '"data"' in one))
+    kept = sorted(str(path) for path in (recorded.path.parent / "kept").glob("*.parquet"))
+    options = [word for path in kept for word in ("--recording", path)]
+    found = json.loads(command("explain", alone, "data@0", *options, "--json").out)
+    assert (whole.requests_left_out, found["accesses"]) == (0, whole.accesses)
+    assert found["requests"] + found["requests_left_out"] == whole.requests
+    assert found["requests_left_out"] > 0
+    text = command("explain", alone, "data@0", *options).out
+    assert f"{found['requests_left_out']} requests of volumes that the stack does not have" in text
+
+
 def test_what_cannot_be_explained_is_refused(recorded: Recorded, command: Command) -> None:
     for block, expected in [
         ("data", "found `data`, expected VOLUME@OFFSET"),
