@@ -134,11 +134,15 @@ impl CleaningSite for Engine {
 
     async fn waits(&self, room: bool) -> bool {
         let advanced = Engine::with(self, |state| {
-            state.content.cleaner.obstacles.is_blocked = room;
+            let obstacles = &mut state.content.cleaner.obstacles;
+            (obstacles.is_blocked, obstacles.is_waiting) = (room, true);
             state.advanced.clone()
         });
         advanced.wait().await;
-        Engine::with(self, |state| state.content.cleaner.obstacles.is_blocked = false);
+        Engine::with(self, |state| {
+            let obstacles = &mut state.content.cleaner.obstacles;
+            (obstacles.is_blocked, obstacles.is_waiting) = (false, false);
+        });
         self.goes_on().await
     }
 }
@@ -485,6 +489,8 @@ impl Owner for ContentOwner<'_> {
 pub struct CleaningObstacles {
     /// The cleaner has found no room for what it copies.
     is_blocked: bool,
+    /// It waits for that, or for others to change what it copies.
+    is_waiting: bool,
     /// Segments that cannot be cleaned, because their records cannot be read.
     damaged: BTreeSet<SegmentId>,
     /// How far the cleaning of each pool is since the last decision.
@@ -507,6 +513,11 @@ impl CleaningObstacles {
     /// Whether the cleaner cannot go on by itself.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked
+    }
+
+    /// Whether it waits for anything but its own operations.
+    pub fn is_waiting(&self) -> bool {
+        self.is_waiting
     }
 
     /// A segment of a pool was cleaned while no request was under way; so many are free or on their

@@ -403,15 +403,19 @@ impl State {
     /// A sync of a backing device is done: the log is told what the device has now, as far as it
     /// has room. Returns what is given when there may be room for the rest.
     fn tell_synced(&mut self, tenant: TenantId, settled: &mut VecDeque<Settled>) -> Option<Signal> {
+        let mut has_told_one = false;
         while !settled.is_empty() {
-            // The cleaner waits for what leaves the segment that it cleans.
-            let next = match self.notes_wait(tenant) {
-                true => match settled.iter().position(|settled| self.holds_cleaning_up(settled)) {
-                    Some(held) => first_of_record(settled, held),
-                    None => return Some(self.advanced.clone()),
-                },
-                false => 0,
-            };
+            let mut next = 0;
+            if self.notes_wait(tenant) {
+                // The cleaner may wait for what leaves the segment that it cleans, or for a request
+                // that waits for a block of the list: one record goes each time.
+                if !self.content.cleaner.obstacles.is_waiting() || has_told_one {
+                    return Some(self.advanced.clone());
+                }
+                let held = settled.iter().position(|settled| self.holds_cleaning_up(settled));
+                next = held.map_or(0, |held| first_of_record(settled, held));
+                has_told_one = true;
+            }
             settled.remove(next).into_iter().for_each(|settled| self.tell(tenant, settled));
         }
         None
@@ -822,14 +826,17 @@ impl Engine {
         });
         let Some(SyncedBacking { settled, waiters }) = ended else { return };
         let mut settled = VecDeque::from(settled);
-        while let Some(room) = self.with(|state| state.tell_synced(tenant, &mut settled)) {
-            room.wait().await;
-        }
+        let mut told = self.with(|state| state.tell_synced(tenant, &mut settled));
+        // The device is durable whatever the log says of it.
         self.with(|state| {
             for waiter in waiters {
                 state.tasks.end_op(waiter, Ok(crate::io::Output::Nothing));
             }
         });
+        while let Some(room) = told {
+            room.wait().await;
+            told = self.with(|state| state.tell_synced(tenant, &mut settled));
+        }
     }
 }
 

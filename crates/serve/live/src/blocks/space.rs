@@ -228,27 +228,29 @@ impl State {
 
     /// Whether nothing is under way that could make room in a pool.
     pub(super) fn is_stuck(&self, pool: usize) -> bool {
-        self.is_quiet() && !self.cleaning_makes_room(pool)
+        let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
+        let mut segments = self.content.log.segments();
+        self.is_quiet()
+            && !self.can_go_on_cleaning(pool)
+            && !segments.any(|(_, segment)| passing(segment.usage))
     }
 
-    /// Whether cleaning makes room in a pool, or soon will.
-    fn cleaning_makes_room(&self, pool: usize) -> bool {
+    /// Whether a segment is being cleaned, or one can be with gain for a pool, and nothing keeps
+    /// the cleaner from it.
+    fn can_go_on_cleaning(&self, pool: usize) -> bool {
         let cleaner = &self.content.cleaner;
-        let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
-        let is_blocked = cleaner.obstacles.is_blocked();
-        (!is_blocked && (cleaner.is_busy() || self.can_clean(pool)))
-            || self.content.log.segments().any(|(_, segment)| passing(segment.usage))
+        !cleaner.obstacles.is_blocked() && (cleaner.is_busy() || self.can_clean(pool))
     }
 
     /// Whether what the log is told of a tenant's blocks waits for room. A reload, or a division,
     /// may take thousands of blocks away at once, and their records fill segments faster than the
-    /// cleaner empties them. They leave it the last free one as long as it makes room.
+    /// cleaner empties them. They leave it the last free one as long as it goes on.
     pub(super) fn notes_wait(&self, tenant: TenantId) -> bool {
         let pool = self.content.streams.of_notes(tenant).pool;
-        let ends = self.content.failed.is_some() || self.is_closing;
+        let ends = self.content.failed.is_some() || self.is_closing || self.bypass.is_begun();
         self.content.log.free_segments(pool) <= LEFT_BY_NOTES
             && !ends
             && self.may_clean()
-            && self.cleaning_makes_room(pool)
+            && self.can_go_on_cleaning(pool)
     }
 }
