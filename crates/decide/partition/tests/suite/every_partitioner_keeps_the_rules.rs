@@ -285,9 +285,11 @@ proptest! {
         };
         // Of those that grow alike `icache` gives what remains to the first, unless it spreads.
         let spread = [("spread", Value::Bool(true))];
-        // Beside a weight that no stack file may have, a sum of responses rounds others away.
+        // Beside a weight that no stack file may have, sums of responses, or of rates, round others
+        // away.
         let heaviest = story.iter().flatten().map(|own| own.facts.weight).fold(0.0, f64::max);
-        let rounds = |entry: &Entry| entry.name == "dp-response" && heaviest > 1e9;
+        let sums = |entry: &Entry| ["dp-response", "hare"].contains(&entry.name);
+        let rounds = |entry: &Entry| sums(entry) && heaviest > 1e9;
         let entries = registry::entries();
         for entry in entries.iter().filter(|entry| !by_place(entry) && !rounds(entry)) {
             let divisions = |story: &[Vec<Interval>]| {
