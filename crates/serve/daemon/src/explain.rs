@@ -89,7 +89,7 @@ struct Recorded {
     tenants: Vec<Option<TenantId>>,
     /// Requests of such volumes.
     left_out: u64,
-    /// What the cache was divided by, if divisions stand beside.
+    /// Of which cache the divisions beside are, if there are such.
     head: Option<DivisionsHead>,
     divisions: VecDeque<DivisionRow>,
 }

@@ -514,10 +514,6 @@ impl Server {
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
         let Changes { replaces, tries, learns: changes_models, cuts_off, .. } = changes;
         let before = std::mem::replace(&mut self.plan, changes.plan);
-        if !changes.removed.is_empty() {
-            // One without clients goes at once: what the division takes from it may wait.
-            lines.extend(self.remove_closed_tenants());
-        }
         if replaces {
             lines.push(self.replace_policies());
         }

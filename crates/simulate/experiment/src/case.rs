@@ -312,12 +312,22 @@ impl Case {
 
     /// The partitioner with its models. Errors: a setting or a model that it refuses.
     pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, ExperimentError> {
+        self.partitioner_without(&[], &self.models)
+    }
+
+    /// The same of a server that has removed the tenants that are `absent`; `models` are of those
+    /// that it serves, by their numbers. Errors: as of [`Case::partitioner`].
+    pub fn partitioner_without(
+        &self,
+        absent: &[bool],
+        models: &Models,
+    ) -> Result<Box<dyn Partitioner>, ExperimentError> {
         let refuse = |message| self.refuse(message);
         let named = &self.spec.cache.partition;
-        let mut partitioner = self.spec.partitioner().map_err(refuse)?;
+        let mut partitioner = self.spec.partitioner_without(absent).map_err(refuse)?;
         let joint = self.needs.partitioner_needs(Need::JointModel);
         let key = if joint { "cache.model" } else { "tenant.model" };
-        partitioner.learn(&self.models).map_err(|error| {
+        partitioner.learn(models).map_err(|error| {
             refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))
         })?;
         Ok(partitioner)

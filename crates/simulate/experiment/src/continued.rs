@@ -9,10 +9,8 @@ use crate::case::{Case, ResolvedCase};
 use crate::record;
 use crate::spec::{Spec, TenantSpec};
 use cachewright_cache::{Cache, Engine, SequentialStreams};
-use cachewright_control::{
-    CachePolicy, Control, DecisionHash, Division, RequestDecider, SignalNeeds,
-};
-use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
+use cachewright_control::{Control, DecisionHash, Division, RequestDecider};
+use cachewright_partition::{Models, Need, TenantConstants, TenantGoal};
 use cachewright_policy::Policy;
 use cachewright_stack::deciding::first_difference;
 use cachewright_stack::tables::{ExplainedMisses, Shadow};
@@ -176,8 +174,9 @@ impl ResolvedCase<'_> {
         progress: impl FnMut(u64) -> bool,
     ) -> Result<LaneResult, ExperimentError> {
         let tenants = self.server_tenants(state)?;
-        self.check_stack(state, &tenants)?;
-        let mut decider = self.decider(&tenants)?;
+        let models = self.models_by_number(&tenants);
+        self.check_stack(state, &tenants, &models)?;
+        let mut decider = self.decider(&tenants, &models)?;
         let refused = |error: String| {
             self.refuse(format!("`tenant[1].trace`: the state beside the recording: {error}"))
         };
@@ -261,10 +260,11 @@ impl ResolvedCase<'_> {
         &self,
         state: &RecordedState,
         tenants: &ServerTenants,
+        models: &Models,
     ) -> Result<(), ExperimentError> {
         let characterizer = self.caching.characterizer.as_ref().map(|(_, model)| model.as_slice());
-        let partition = &self.models_by_number(tenants);
-        let models = DecidingModels { partition, policy: &self.caching.files, characterizer };
+        let policy = &self.caching.files;
+        let models = DecidingModels { partition: models, policy, characterizer };
         let own = self.spec.deciding(self.capacity_blocks, models, tenants);
         let own = own.map_err(|error| self.refuse(error))?;
         match first_difference(&own, &state.settings) {
@@ -280,46 +280,26 @@ impl ResolvedCase<'_> {
     fn decider(
         &self,
         tenants: &ServerTenants,
+        models: &Models,
     ) -> Result<RequestDecider<Box<dyn Policy>>, ExperimentError> {
         let spec = &self.spec;
-        let refuse = |error: String| self.refuse(error);
         let absent = tenants.absent();
-        let mut partitioner = spec.partitioner_without(&absent).map_err(refuse)?;
-        let learned = partitioner.learn(&self.models_by_number(tenants));
-        learned.map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
-        let signals = self.signals(&*partitioner, tenants.count())?;
+        let partitioner = self.partitioner_without(&absent, models)?;
         let mut control = Control::new(partitioner, self.constants(tenants), self.capacity_blocks);
         control.set_absent(absent);
         let quotas = control.first();
-        let new = spec.policy_maker().map_err(refuse)?;
+        let new = spec.policy_maker().map_err(|error| self.refuse(error))?;
         let make =
             |pool: usize, capacity| self.caching.with_models(new(capacity, spec.pool_seed(pool)));
         let engine = Engine::new(tenants.count(), &quotas, spec.cache.write, make)
             .shrinking(spec.cache.shrink);
         let block_shift = spec.cache.block.0.trailing_zeros();
         let divides = self.needs.partitioner_needs(Need::Interval);
+        let signals = crate::job::wanted(self, self.capacity_blocks, tenants.count());
         let interval_ns = spec.replay.interval.0;
         let division = divides.then(|| Division::new(control, signals, interval_ns, block_shift));
         let streams = spec.cache.cutoff().map(SequentialStreams::new);
         Ok(RequestDecider::new(Cache::new(engine, block_shift), division, streams))
-    }
-
-    /// What the partitioner is told at each interval about so many tenants.
-    fn signals(
-        &self,
-        partitioner: &dyn Partitioner,
-        tenants: usize,
-    ) -> Result<SignalNeeds, ExperimentError> {
-        let policy = CachePolicy {
-            name: &self.spec.cache.policy.name,
-            pairs: &self.spec.cache.policy.pairs,
-            capacity_blocks: self.capacity_blocks,
-            seed: self.spec.seed,
-        };
-        let needs = cachewright_partition::entry(&self.spec.cache.partition.name)
-            .map_or(&[][..], |entry| entry.needs);
-        let signals = SignalNeeds::of(partitioner, needs, policy, tenants);
-        signals.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// The tenants' facts, as far as the stack says them; the state has the others. Nothing is

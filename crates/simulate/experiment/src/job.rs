@@ -255,15 +255,15 @@ impl<'a> Job<'a> {
     pub fn wanted(&self) -> SignalNeeds {
         match self.only {
             Some(_) => SignalNeeds::default(),
-            None => wanted(self.case, self.capacity_blocks),
+            None => wanted(self.case, self.capacity_blocks, self.case.spec.tenants.len()),
         }
     }
 }
 
-/// What the partitioner of a case of so many blocks is told at each interval.
-pub fn wanted(case: &ResolvedCase<'_>, capacity_blocks: u32) -> SignalNeeds {
+/// What the partitioner of a case of so many blocks is told at each interval about so many tenants.
+pub fn wanted(case: &ResolvedCase<'_>, capacity_blocks: u32, tenants: usize) -> SignalNeeds {
     SignalNeeds {
-        curves: profiles::of_intervals(case, capacity_blocks),
+        curves: profiles::of_intervals(case, capacity_blocks, tenants),
         steps: case.needs.steps,
         signals: case.needs.signals(),
     }

@@ -177,12 +177,12 @@ impl Profiles {
     }
 }
 
-/// What is measured in each interval of a case of so many blocks; nothing where no curve is asked
-/// for, or those of heads.
-pub fn of_intervals(case: &Case, capacity_blocks: u32) -> Option<CurveSet> {
+/// What is measured in each interval of a case of so many blocks about so many tenants; nothing
+/// where no curve is asked for, or those of heads.
+pub fn of_intervals(case: &Case, capacity_blocks: u32, tenants: usize) -> Option<CurveSet> {
     let kind = case.needs.curves?;
-    let (spec, tenants) = (&case.spec, case.spec.tenants.len());
-    interval_curves(&[Need::Curve], kind, policy_of(spec, capacity_blocks), tenants).ok().flatten()
+    let policy = policy_of(&case.spec, capacity_blocks);
+    interval_curves(&[Need::Curve], kind, policy, tenants).ok().flatten()
 }
 
 /// The policy of a case, in a cache of so many blocks.

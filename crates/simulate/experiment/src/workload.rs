@@ -249,7 +249,7 @@ fn measured(
     let Some(first) = cases.first() else { return Vec::new() };
     let mut all = SignalNeeds { steps: first.needs.steps, ..SignalNeeds::default() };
     for case in cases {
-        let wanted = wanted(case, largest_blocks);
+        let wanted = wanted(case, largest_blocks, case.spec.tenants.len());
         all.curves = all.curves.or(wanted.curves);
         all.signals.reuse |= wanted.signals.reuse;
     }

@@ -826,16 +826,17 @@ impl Engine {
         });
         let Some(SyncedBacking { settled, waiters }) = ended else { return };
         let mut settled = VecDeque::from(settled);
-        let mut told = self.with(|state| state.tell_synced(tenant, &mut settled));
-        // The device is durable whatever the log says of it.
-        self.with(|state| {
+        let mut rest = self.with(|state| {
+            let rest = state.tell_synced(tenant, &mut settled);
+            // What waits for the device does not wait for room in the log.
             for waiter in waiters {
                 state.tasks.end_op(waiter, Ok(crate::io::Output::Nothing));
             }
+            rest
         });
-        while let Some(room) = told {
+        while let Some(room) = rest {
             room.wait().await;
-            told = self.with(|state| state.tell_synced(tenant, &mut settled));
+            rest = self.with(|state| state.tell_synced(tenant, &mut settled));
         }
     }
 }

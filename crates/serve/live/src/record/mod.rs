@@ -185,10 +185,8 @@ mod tests {
 
     fn recorded(batches: usize, requests: u64) -> (RecordedRequests, Vec<RecordPart>) {
         let taken = Arc::new(Mutex::new(Vec::new()));
-        let mut recorder = {
-            let taker = Box::new(Taker(batches, Arc::clone(&taken)));
-            RequestRecorder::new(taker, Nanos(ORIGIN), TenantId(0))
-        };
+        let taker = Box::new(Taker(batches, Arc::clone(&taken)));
+        let mut recorder = RequestRecorder::new(taker, Nanos(ORIGIN), TenantId(0));
         for time in 1..=requests {
             if time % 10 == 0 {
                 recorder.divided(DivisionRow { time_ns: ORIGIN + time, quotas: vec![1, 2] });
